@@ -1,0 +1,50 @@
+"""Timing: medians of repeated calls, and how a model's time divides over its stages."""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import statistics
+import time
+from collections.abc import Callable
+
+STAGES = {
+    "correlation": ("peaks.py", "propose"),
+    "selection": ("selection.py", "select"),
+    "refinement": ("refinement.py", "refine"),
+    "composition": ("composition.py", "compose"),
+}
+"""The stage's name and the function whose cumulative time it is."""
+
+
+def seconds(call: Callable[[], object], repeats: int = 7) -> float:
+    """The median time of a call after one call to warm up."""
+    call()
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+def shares(call: Callable[[], object], repeats: int = 5) -> dict[str, float]:
+    """The share of each stage in a call's time; selection inside refinement counts as refinement."""
+    call()
+    profile = cProfile.Profile()
+    profile.enable()
+    for _ in range(repeats):
+        call()
+    profile.disable()
+    stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    total = max(row[3] for row in stats.values())
+    result = {}
+    for stage, (file, function) in STAGES.items():
+        rows = [(key, row) for key, row in stats.items() if key[0].endswith(file) and key[2] == function]
+        time_taken = sum(row[3] for _, row in rows)
+        if stage == "selection":
+            # Only what the network's own search calls; refinement's replays are counted there.
+            time_taken = sum(by[3] for _, row in rows for caller, by in row[4].items() if caller[2] == "_place")
+        result[stage] = time_taken / total
+    result["rest"] = 1 - sum(result.values())
+    return result

@@ -1,0 +1,254 @@
+"""Configuration: frozen dataclasses, the presets, TOML in and out."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from pcdnet.errors import PcdnetError
+
+ColourModule = Literal["solve", "network", "none"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelConfig:
+    """What the model is: the size of its bank and how it explains an image with it."""
+
+    prototypes: int = 19
+    """How many prototypes the bank holds: at least the number of kinds of objects."""
+
+    prototype_size: tuple[int, int] = (25, 25)
+    """Height and width of a prototype's frame in pixels: at least as large as the largest object."""
+
+    objects: int = 3
+    """How many objects an image may hold at most; fewer are chosen where fewer explain it."""
+
+    peaks: int = 3
+    """How many places per prototype are tried; at least the number of objects of one kind in an image."""
+
+    channels: int = 3
+    """Channels of the images: 1 for grey, 3 for RGB."""
+
+    colour: ColourModule = "solve"
+    """Where an object's colour comes from: solve (closed form), network (as in the paper) or none (always 1)."""
+
+    background: bool = False
+    """Whether a static background is learned; without it objects are painted over black."""
+
+    min_gain: float = 0.1
+    """Smallest fall of the squared error, summed over pixels and channels, that justifies one more object."""
+
+    refinement: int = 2
+    """How many times at most every chosen object is reconsidered with the others fixed; 0 is plain greedy."""
+
+    overhang: float = 0.5
+    """How much of a prototype's frame may lie outside the image, as a share of its height or width."""
+
+    brightest: float = 1.5
+    """Largest colour gain that the closed form may choose; it keeps faint leftovers from being blown up."""
+
+    def __post_init__(self) -> None:
+        for name in ("prototypes", "objects", "peaks"):
+            _at_least("model", name, getattr(self, name), 1)
+        for side in self.prototype_size:
+            _at_least("model", "prototype_size", side, 2)
+        if self.channels not in (1, 3):
+            raise PcdnetError(f"model.channels is {self.channels}; use 1 for grey or 3 for RGB images")
+        _at_least("model", "min_gain", self.min_gain, 0)
+        _at_least("model", "refinement", self.refinement, 0)
+        if not 0 <= self.overhang < 1:
+            raise PcdnetError(f"model.overhang is {self.overhang}; use a share from 0 up to, not including, 1")
+        if not self.brightest > 0:
+            raise PcdnetError(f"model.brightest is {self.brightest}; use a number above 0, 1.5 by default")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LossConfig:
+    """What training minimises besides the reconstruction error."""
+
+    l1: float = 0.0
+    """Weight on prototype area; raise it when prototypes smear."""
+
+    tv: float = 0.0
+    """Weight on the total variation of the masks; raise it when masks are ragged."""
+
+    def __post_init__(self) -> None:
+        _at_least("loss", "l1", self.l1, 0)
+        _at_least("loss", "tv", self.tv, 0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainConfig:
+    """How the bank is learned."""
+
+    batch: int = 64
+    """Images per step."""
+
+    learning_rate: float = 0.003
+    """Adam's learning rate at the start."""
+
+    decay: float = 0.1
+    """Factor on the learning rate every `decay_epochs` epochs."""
+
+    decay_epochs: int = 5
+    """Epochs between two decays of the learning rate."""
+
+    noise: float = 0.5
+    """Half width of the uniform noise on prototypes in the first iterations."""
+
+    noise_probability: float = 0.8
+    """Chance that a prototype gets that noise in an iteration."""
+
+    seed: int = 0
+    """Seed of everything random."""
+
+    def __post_init__(self) -> None:
+        _at_least("train", "batch", self.batch, 1)
+        _at_least("train", "decay_epochs", self.decay_epochs, 1)
+        _at_least("train", "noise", self.noise, 0)
+        if not self.learning_rate > 0:
+            raise PcdnetError(f"train.learning_rate is {self.learning_rate}; use a number above 0, such as 0.003")
+        if not 0 < self.decay <= 1:
+            raise PcdnetError(f"train.decay is {self.decay}; use a factor above 0 and up to 1")
+        if not 0 <= self.noise_probability <= 1:
+            raise PcdnetError(f"train.noise_probability is {self.noise_probability}; use a number from 0 to 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """Everything that defines a run: the model, the loss, the training."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """What the model is."""
+
+    loss: LossConfig = field(default_factory=LossConfig)
+    """What training minimises."""
+
+    train: TrainConfig = field(default_factory=TrainConfig)
+    """How the bank is learned."""
+
+    @staticmethod
+    def preset(name: str) -> Config:
+        """The configuration for a known data set, by name."""
+        if name not in PRESETS:
+            raise PcdnetError(f"there is no preset {name!r}{_hint(name, PRESETS)}; choose one of {', '.join(PRESETS)}")
+        return PRESETS[name]
+
+    def to_toml(self) -> str:
+        """The configuration as TOML text; `from_toml` gives the same configuration back."""
+        lines = []
+        for section in dataclasses.fields(self):
+            lines.append(f"[{section.name}]")
+            values = getattr(self, section.name)
+            lines += [f"{f.name} = {_toml(getattr(values, f.name))}" for f in dataclasses.fields(values)]
+            lines.append("")
+        return "\n".join(lines)
+
+    @staticmethod
+    def from_toml(text: str, source: str = "the configuration") -> Config:
+        """Read `to_toml`'s text; fields that are not named keep their defaults, unknown ones are errors."""
+        try:
+            tables = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise PcdnetError(f"{source} is not valid TOML: {error}; mend that line") from None
+        sections: dict[str, Any] = {}
+        kinds = get_type_hints(Config)
+        for name, table in tables.items():
+            if name not in kinds:
+                raise PcdnetError(
+                    f"{source} has an unknown section [{name}]{_hint(name, kinds)}; sections are {', '.join(kinds)}"
+                )
+            if not isinstance(table, dict):
+                raise PcdnetError(
+                    f"{source} sets {name} = {table!r}; write a section [{name}] with its fields below it"
+                )
+            sections[name] = _section(kinds[name], name, table, source)
+        return Config(**sections)
+
+    @staticmethod
+    def load(path: str | Path) -> Config:
+        """Read a TOML file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise PcdnetError(f"cannot read the configuration {path}: {error}; give a readable TOML file") from None
+        return Config.from_toml(text, source=str(path))
+
+
+def _section(kind: type[Any], name: str, table: dict[str, Any], source: str) -> Any:
+    hints = get_type_hints(kind)
+    for key in table:
+        if key not in hints:
+            raise PcdnetError(
+                f"{source} has an unknown field {name}.{key}{_hint(key, hints)}; fields are {', '.join(hints)}"
+            )
+    return kind(**{key: _checked(hints[key], f"{name}.{key}", value, source) for key, value in table.items()})
+
+
+def _checked(hint: Any, name: str, value: Any, source: str) -> Any:
+    """The value as the field's type wants it: TOML knows lists but no tuples, and 1 is a fine float."""
+    if get_origin(hint) is Literal:
+        if value in get_args(hint):
+            return value
+        wanted = " or ".join(repr(choice) for choice in get_args(hint))
+    elif get_origin(hint) is tuple:
+        if isinstance(value, list) and len(value) == 2 and all(type(side) is int for side in value):
+            return tuple(value)
+        wanted = "two whole numbers, such as [25, 25]"
+    elif hint is float:
+        if type(value) in (int, float) and math.isfinite(value):
+            return float(value)
+        wanted = "a number"
+    else:
+        if type(value) is hint:
+            return value
+        wanted = {int: "a whole number", bool: "true or false", str: "a text"}[hint]
+    raise PcdnetError(f"{source} sets {name} = {value!r}; use {wanted}")
+
+
+def _at_least(section: str, name: str, value: float, least: float) -> None:
+    if not value >= least or not math.isfinite(value):
+        raise PcdnetError(f"{section}.{name} is {value}; use {least} or more")
+
+
+def _hint(name: str, known: Any) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
+
+
+_TETROMINOES = ModelConfig(min_gain=1.0)
+PRESETS: dict[str, Config] = {
+    "tetrominoes": Config(model=_TETROMINOES),
+    "tetrominoes-paper": Config(
+        model=dataclasses.replace(_TETROMINOES, colour="network", refinement=0),
+        loss=LossConfig(l1=1e-3, tv=1e-3),
+    ),
+    "space-invaders": Config(
+        model=ModelConfig(
+            prototypes=14,
+            prototype_size=(20, 20),
+            objects=50,
+            peaks=8,
+            channels=1,
+            colour="solve",
+            background=True,
+        ),
+        train=TrainConfig(batch=3, learning_rate=0.001),
+    ),
+    "ngsim": Config(
+        model=ModelConfig(prototypes=30, prototype_size=(20, 40), objects=33, peaks=8, background=True),
+        loss=LossConfig(l1=1e-5, tv=1e-2),
+        train=TrainConfig(batch=3, learning_rate=0.013, decay=0.6, decay_epochs=2),
+    ),
+}
+"""Configurations for the data sets of the paper, by name."""

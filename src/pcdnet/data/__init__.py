@@ -1,0 +1,1 @@
+"""Data sources: each reads or makes Scenes."""

@@ -1,0 +1,295 @@
+"""TFRecord files and tf.train.Example messages, read without TensorFlow.
+
+A record is `length (8 bytes) | CRC of the length (4) | data | CRC of the data (4)`, little endian; the file
+may be gzipped. Every checksum is checked, since files come from strangers and through broken downloads.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Shaped, UInt8, UInt32
+
+from pcdnet.errors import PcdnetError
+
+_LONGEST_RECORD = 256 * 2**20
+_BATCH_BYTES = 4 * 2**20
+_GZIP_MAGIC = b"\x1f\x8b\x08"
+
+_POLYNOMIAL = np.uint32(0x82F63B78)  # Castagnoli, bits reversed
+_LANE_LOG2 = 8
+_LANE = 2**_LANE_LOG2
+# Fed to a register of zeros, these bytes leave the all-ones register that a CRC starts from. A record with
+# this prefix can thus be padded with zeros in front, so that records of any length share one array.
+_PREFIX = np.array([0x54, 0x64, 0x1F, 0x64], dtype=np.uint8)
+
+
+def read_records(path: str | Path) -> Iterator[bytes]:
+    """Yield the data of every record of a plain or gzipped TFRecord file.
+
+    Records are checked a few megabytes at a time, so damage is reported before the good records just ahead of
+    it are yielded. Messages count records from 0. A plain file that was cut exactly between two records
+    cannot be told from a whole one.
+    """
+    path = Path(path)
+    first = 0
+    batch: list[tuple[bytes, int]] = []
+    widest = 0
+    try:
+        with _open(path) as file:
+            for frame in _frames(file, path):
+                widest = max(widest, len(frame[0]))
+                if batch and widest * (len(batch) + 1) > _BATCH_BYTES:
+                    yield from _checked(batch, first, path)
+                    first += len(batch)
+                    batch, widest = [], len(frame[0])
+                batch.append(frame)
+    except FileNotFoundError as error:
+        raise PcdnetError(f"{path} does not exist; give the path of a .tfrecords file") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise PcdnetError(
+            f"{path} is a damaged gzip file from record {first + len(batch)} on ({error}); download it again"
+        ) from error
+    except OSError as error:
+        raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); give a readable file") from error
+    if not batch:
+        raise PcdnetError(f"{path} holds no records; give a .tfrecords file that is not empty or download it again")
+    yield from _checked(batch, first, path)
+
+
+def _open(path: Path) -> io.BufferedReader:
+    with path.open("rb") as file:
+        zipped = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    if zipped:
+        return io.BufferedReader(gzip.open(path, "rb"), 2**20)
+    return path.open("rb")
+
+
+def _frames(file: io.BufferedReader, path: Path) -> Iterator[tuple[bytes, int]]:
+    """Yield the data of every record with its checksum, which is not checked here, the length's is."""
+    number = 0
+    while header := file.read(12):
+        if len(header) < 12 or _mask(_crc_of_few(header[:8])) != int.from_bytes(header[8:], "little"):
+            raise PcdnetError(
+                f"{path} is no TFRecord file (its first 12 bytes are no record header); "
+                f"give a .tfrecords file or download it again"
+                if number == 0
+                else f"record {number} of {path} has a damaged header; download the file again"
+            )
+        length = int.from_bytes(header[:8], "little")
+        if length > _LONGEST_RECORD:
+            raise PcdnetError(
+                f"record {number} of {path} claims {length} bytes, more than the limit of {_LONGEST_RECORD}; "
+                f"split its data into smaller records"
+            )
+        data, checksum = file.read(length), file.read(4)
+        if len(data) < length or len(checksum) < 4:
+            raise PcdnetError(
+                f"record {number} of {path} is cut off ({len(data) + len(checksum)} of {length + 4} bytes "
+                f"are there); download the file again"
+            )
+        yield data, int.from_bytes(checksum, "little")
+        number += 1
+
+
+def _checked(batch: Sequence[tuple[bytes, int]], first: int, path: Path) -> Iterator[bytes]:
+    records = [data for data, _ in batch]
+    for number, (crc, (_, expected)) in enumerate(zip(crc32c(records).tolist(), batch, strict=True), first):
+        if _mask(crc) != expected:
+            raise PcdnetError(f"record {number} of {path} is damaged (wrong checksum); download the file again")
+    yield from records
+
+
+def _mask(crc: int) -> int:
+    # TFRecord stores checksums rotated and offset, so that a checksum of data holding checksums stays useful.
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def crc32c(records: Sequence[bytes]) -> UInt32[np.ndarray, " N"]:
+    """Return the CRC-32C of every record, computed side by side.
+
+    All records are padded to the longest, so give records of similar length together. They are cut into lanes
+    that run in parallel; because a CRC is linear, lanes are joined by feeding zeros to the left one.
+    """
+    if not records:
+        return np.empty(0, dtype=np.uint32)
+    lanes = -(-(max(map(len, records)) + len(_PREFIX)) // _LANE)
+    padded = np.zeros((len(records), lanes * _LANE), dtype=np.uint8)
+    for row, record in zip(padded, records, strict=True):
+        start = row.size - len(record)
+        row[start - len(_PREFIX) : start] = _PREFIX
+        row[start:] = np.frombuffer(record, dtype=np.uint8)
+    low, high = _word_tables()
+    register = np.zeros(len(records) * lanes, dtype=np.uint32)
+    for word in np.ascontiguousarray(padded.view("<u4").reshape(len(records) * lanes, -1).T):
+        register ^= word
+        register = low.take(register & 0xFFFF) ^ high.take(register >> 16)
+    joined = register.reshape(len(records), lanes)
+    level = _LANE_LOG2
+    while joined.shape[1] > 1:
+        if joined.shape[1] % 2:
+            joined = np.pad(joined, ((0, 0), (1, 0)))
+        joined = _feed(_zeros(level), joined[:, 0::2]) ^ joined[:, 1::2]
+        level += 1
+    return joined[:, 0] ^ np.uint32(0xFFFFFFFF)
+
+
+def _crc_of_few(data: bytes) -> int:
+    # For the eight bytes of a length, whose checksum is needed before anything more is read.
+    table = _byte_table()
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
+
+
+def _feed(zeros: UInt32[np.ndarray, "4 256"], register: UInt32[np.ndarray, "*any"]) -> UInt32[np.ndarray, "*any"]:
+    """Return what the registers become after a run of zero bytes, given as one table a register byte."""
+    fed: UInt32[np.ndarray, "*any"] = (
+        zeros[0, register & 0xFF]
+        ^ zeros[1, register >> 8 & 0xFF]
+        ^ zeros[2, register >> 16 & 0xFF]
+        ^ zeros[3, register >> 24]
+    )
+    return fed
+
+
+@cache
+def _zeros(log2: int) -> UInt32[np.ndarray, "4 256"]:
+    """Return the tables of 2**log2 zero bytes: feeding half as many twice."""
+    if log2 > 0:
+        half = _zeros(log2 - 1)
+        return _feed(half, half)
+    byte = np.arange(256, dtype=np.uint32)
+    lowest = byte
+    for _ in range(8):
+        lowest = np.where(lowest & 1, lowest >> 1 ^ _POLYNOMIAL, lowest >> 1)
+    return np.stack([lowest, byte, byte << 8, byte << 16])
+
+
+@cache
+def _word_tables() -> tuple[UInt32[np.ndarray, " 65536"], UInt32[np.ndarray, " 65536"]]:
+    """Return what the lower and the upper half of a register become after four zero bytes."""
+    half = np.arange(2**16, dtype=np.uint32)
+    return _feed(_zeros(2), half), _feed(_zeros(2), half << 16)
+
+
+@cache
+def _byte_table() -> list[int]:
+    table: list[int] = _zeros(0)[0].tolist()
+    return table
+
+
+class _MalformedError(Exception):
+    """A message that breaks the rules of protocol buffers."""
+
+
+def parse_example(record: bytes, source: str = "the record") -> dict[str, Shaped[np.ndarray, " n"]]:
+    """Return the features of a tf.train.Example as flat arrays of uint8 (bytes), float32 or int64.
+
+    The entries of a bytes feature are joined, so one entry a pixel and one for all pixels read the same.
+    A feature without any list is left out. `source` names the record in messages.
+    """
+    features: dict[str, Shaped[np.ndarray, " n"]] = {}
+    try:
+        for group in _messages(memoryview(record), 1):
+            for entry in _messages(group, 1):
+                name = b"".join(_messages(entry, 1)).decode()
+                for feature in _messages(entry, 2):
+                    for kind, wire, content in _fields(feature):
+                        if kind in _PARSERS and wire == 2 and isinstance(content, memoryview):
+                            features[name] = _PARSERS[kind](content)
+    except (_MalformedError, UnicodeDecodeError) as error:
+        raise PcdnetError(
+            f"{source} is no tf.train.Example ({error}); give a file of such records or download it again"
+        ) from error
+    return features
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            raise _MalformedError("a number is cut off")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at
+    raise _MalformedError("a number is longer than ten bytes")
+
+
+def _fields(data: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
+    """Yield field number, wire type and content of every field of a message."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        number, wire = key >> 3, key & 7
+        if number == 0:
+            raise _MalformedError("a field has number 0")
+        if wire == 0:
+            value, at = _varint(data, at)
+            yield number, wire, value
+            continue
+        if wire == 2:
+            length, at = _varint(data, at)
+        elif wire in (1, 5):
+            length = 8 if wire == 1 else 4
+        else:
+            raise _MalformedError(f"a field has wire type {wire}")
+        if length > len(data) - at:
+            raise _MalformedError("a field is cut off")
+        yield number, wire, data[at : at + length]
+        at += length
+
+
+def _messages(data: memoryview, wanted: int) -> Iterator[memoryview]:
+    for number, _, content in _fields(data):
+        if number == wanted:
+            if not isinstance(content, memoryview):
+                raise _MalformedError(f"field {wanted} is a number")
+            yield content
+
+
+def _bytes_list(data: memoryview) -> UInt8[np.ndarray, " n"]:
+    raw = np.frombuffer(data, dtype=np.uint8)
+    # One entry per pixel is `0a 01 pixel` over and over: no need to walk through thousands of fields.
+    if raw.size % 3 == 0 and (raw[0::3] == 0x0A).all() and (raw[1::3] == 1).all():
+        return raw[2::3].copy()
+    return np.frombuffer(b"".join(_messages(data, 1)), dtype=np.uint8)
+
+
+def _float_list(data: memoryview) -> Shaped[np.ndarray, " n"]:
+    parts = []
+    for number, wire, content in _fields(data):
+        if number == 1:
+            if wire not in (2, 5) or not isinstance(content, memoryview) or len(content) % 4:
+                raise _MalformedError("a float has not four bytes")
+            parts.append(content)
+    return np.frombuffer(b"".join(parts), dtype="<f4").astype(np.float32)
+
+
+def _int64_list(data: memoryview) -> Shaped[np.ndarray, " n"]:
+    values: list[int] = []
+    for number, wire, content in _fields(data):
+        if number != 1:
+            continue
+        if isinstance(content, int):
+            values.append(content)
+        elif wire == 2:
+            at = 0
+            while at < len(content):
+                value, at = _varint(content, at)
+                values.append(value)
+        else:
+            raise _MalformedError("an integer is not a varint")
+    return np.array(values, dtype=np.uint64).view(np.int64)
+
+
+_PARSERS = {1: _bytes_list, 2: _float_list, 3: _int64_list}

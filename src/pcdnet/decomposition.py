@@ -1,0 +1,125 @@
+"""Decomposition: what an image is made of, as plain NumPy."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int32
+from scipy.ndimage import find_objects
+
+from pcdnet.errors import PcdnetError
+
+FORMAT = "pcdnet-decomposition-1"
+"""Names the schema of `to_dict`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class SceneObject:
+    """One object of an image."""
+
+    prototype: int
+    """Which prototype it is an instance of, from 0."""
+    position: tuple[int, int]
+    """Top row and left column of the prototype's frame; negative where it hangs over the border."""
+    colour: tuple[float, ...]
+    """Gain per channel on the grey prototype."""
+    depth: int
+    """0 is nearest the viewer."""
+    gain: float
+    """How much the squared error fell when the object was added behind those before it."""
+    box: tuple[int, int, int, int] | None
+    """Top, left, height and width of its visible pixels; None where others hide it."""
+    mask: Bool[np.ndarray, "H W"]
+    """Its visible pixels."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Decomposition:
+    """An image as a stack of objects, front to back."""
+
+    prototypes: Int32[np.ndarray, "n"]
+    """The prototype of every object."""
+    positions: Int32[np.ndarray, "n 2"]
+    """Top row and left column of every object's frame."""
+    colours: Float32[np.ndarray, "n C"]
+    """Gain per channel of every object."""
+    gains: Float32[np.ndarray, "n"]
+    """How much the squared error fell with every object."""
+    instances: Int32[np.ndarray, "H W"]
+    """Who is seen at each pixel: 0 is background, n + 1 the n-th object from the front."""
+    reconstruction: Float32[np.ndarray, "H W C"]
+    """The image that the objects make."""
+    error: float
+    """Squared error of the reconstruction, summed over pixels and channels."""
+    name: str = ""
+    """Where the image came from."""
+
+    def __len__(self) -> int:
+        return len(self.prototypes)
+
+    @property
+    def semantics(self) -> Int32[np.ndarray, "H W"]:
+        """Which kind is seen at each pixel: 0 is background, p + 1 is prototype p."""
+        kinds = np.concatenate([np.zeros(1, np.int32), self.prototypes + 1])
+        semantics: np.ndarray = kinds[self.instances]
+        return semantics
+
+    @property
+    def objects(self) -> tuple[SceneObject, ...]:
+        """The objects, front to back."""
+        slices = find_objects(self.instances, max_label=len(self))
+        return tuple(
+            SceneObject(
+                prototype=int(self.prototypes[n]),
+                position=(int(self.positions[n, 0]), int(self.positions[n, 1])),
+                colour=tuple(float(value) for value in self.colours[n]),
+                depth=n,
+                gain=float(self.gains[n]),
+                box=_box(slices[n]),
+                mask=self.instances == n + 1,
+            )
+            for n in range(len(self))
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The decomposition in words and numbers, ready for JSON; masks stay behind."""
+        height, width = self.instances.shape
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "size": [height, width],
+            "error": self.error,
+            "objects": [
+                {
+                    "prototype": thing.prototype,
+                    "position": list(thing.position),
+                    "colour": list(thing.colour),
+                    "depth": thing.depth,
+                    "gain": thing.gain,
+                    "box": None if thing.box is None else list(thing.box),
+                    "pixels": int(thing.mask.sum()),
+                }
+                for thing in self.objects
+            ],
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write `to_dict` as a JSON file, whole or not at all."""
+        partial = Path(f"{path}.partial")
+        try:
+            partial.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise PcdnetError(f"cannot write {path}: {error}; choose another place") from None
+
+
+def _box(found: tuple[slice, ...] | None) -> tuple[int, int, int, int] | None:
+    if found is None:
+        return None
+    rows, columns = found
+    return int(rows.start), int(columns.start), int(rows.stop - rows.start), int(columns.stop - columns.start)

@@ -1,0 +1,200 @@
+"""How well predicted instance labels agree with the truth.
+
+A label map gives every pixel an integer: 0 is background, 1, 2, ... are objects, and which object has which
+number never matters. Scores lie in [0, 1], except that ARI falls below 0 for predictions worse than chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from jaxtyping import Int64, Integer, Shaped
+from scipy.optimize import linear_sum_assignment
+
+from pcdnet.errors import PcdnetError
+
+# Loose on purpose: type and shape are checked by hand, because wrong labels are a user's mistake.
+Labels: TypeAlias = Shaped[np.ndarray, "..."]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scores:
+    """Means over scenes."""
+
+    scenes: int
+    """How many scenes were scored."""
+
+    fg_ari: float
+    """ARI over the pixels that truly belong to objects: what the paper reports."""
+
+    ari: float
+    """ARI over all pixels, the background being one more group."""
+
+    miou: float
+    """Mean IoU of true objects with the predicted objects that match them best, one to one."""
+
+    count_accuracy: float
+    """Share of scenes with the right number of objects."""
+
+    perfect: float
+    """Share of scenes with an FG-ARI of exactly 1."""
+
+
+def adjusted_rand_index(truth: Labels, prediction: Labels) -> float:
+    """Return how well two groupings agree: 1 for the same groups, 0 on average for chance.
+
+    Arrays of any shape will do, and label 0 is a group like any other. Nothing to group counts as agreement.
+    """
+    return _ari(_overlap(*_checked(truth, prediction)))
+
+
+def foreground_ari(truth: Labels, prediction: Labels) -> float:
+    """Return the ARI over the pixels whose true label is an object; 1 if there are none.
+
+    Objects that spill into the background cost nothing here, and the predicted background counts as a group.
+    """
+    return _ari(_foreground(_overlap(*_checked(truth, prediction))))
+
+
+def mean_iou(truth: Labels, prediction: Labels) -> float:
+    """Return the mean IoU of the true objects, matched one to one with predicted objects to make it largest.
+
+    A true object without a partner counts 0, and superfluous predicted objects cost nothing; but where the
+    truth is empty, the score is 1 for an empty prediction and 0 for any other.
+    """
+    return _mean_iou(_overlap(*_checked(truth, prediction)))
+
+
+def score(truths: Sequence[Labels] | Labels, predictions: Sequence[Labels] | Labels) -> Scores:
+    """Return the mean scores over scenes, given as two equally long stacks or lists of (H W) label maps."""
+    if len(truths) != len(predictions):
+        raise PcdnetError(
+            f"there are {len(truths)} true and {len(predictions)} predicted label maps; "
+            f"give one prediction for every scene"
+        )
+    if len(truths) == 0:
+        raise PcdnetError("there are 0 scenes to score; give at least one label map")
+    fg_ari, ari, miou, count = [], [], [], []
+    for index, (truth, prediction) in enumerate(zip(truths, predictions, strict=True)):
+        if np.ndim(truth) != 2:
+            raise PcdnetError(
+                f"the true label map of scene {index} has shape {np.shape(truth)}; "
+                f"give height x width maps, and a single map as a list of one"
+            )
+        overlap = _overlap(*_checked(truth, prediction, f" of scene {index}"))
+        fg_ari.append(_ari(_foreground(overlap)))
+        ari.append(_ari(overlap))
+        miou.append(_mean_iou(overlap))
+        count.append(_objects(overlap.truth) == _objects(overlap.prediction))
+    return Scores(
+        scenes=len(truths),
+        fg_ari=float(np.mean(fg_ari)),
+        ari=float(np.mean(ari)),
+        miou=float(np.mean(miou)),
+        count_accuracy=float(np.mean(count)),
+        perfect=float(np.mean(np.array(fg_ari) == 1.0)),
+    )
+
+
+class _Overlap(NamedTuple):
+    """How many pixels carry each pair of labels that occurs; sparse, since labels may be many."""
+
+    truth: Int64[np.ndarray, " pairs"]
+    prediction: Int64[np.ndarray, " pairs"]
+    pixels: Int64[np.ndarray, " pairs"]
+
+
+def _checked(
+    truth: Labels, prediction: Labels, which: str = ""
+) -> tuple[Integer[np.ndarray, "*shape"], Integer[np.ndarray, "*shape"]]:
+    maps = {"true": np.asarray(truth), "predicted": np.asarray(prediction)}
+    for name, labels in maps.items():
+        if labels.dtype.kind not in "iu":
+            raise PcdnetError(
+                f"the {name} labels{which} are of type {labels.dtype}; "
+                f"give integers, 0 for background and 1, 2, ... for objects"
+            )
+        if labels.size and labels.min() < 0:
+            raise PcdnetError(
+                f"the {name} labels{which} go down to {labels.min()}; give 0 for background and 1, 2, ... for objects"
+            )
+    if maps["true"].shape != maps["predicted"].shape:
+        raise PcdnetError(
+            f"the true labels{which} have shape {maps['true'].shape} and the predicted ones "
+            f"{maps['predicted'].shape}; give one label for every pixel of the same image"
+        )
+    return maps["true"], maps["predicted"]
+
+
+def _overlap(truth: Integer[np.ndarray, "*shape"], prediction: Integer[np.ndarray, "*shape"]) -> _Overlap:
+    true, predicted = _small(truth.ravel()), _small(prediction.ravel())
+    if true.size == 0:
+        return _Overlap(true, predicted, true)
+    base = int(predicted.max()) + 1
+    keys = true * base + predicted  # both factors are below twice the number of pixels: no overflow
+    if (int(true.max()) + 1) * base <= 2 * keys.size + 1024:
+        pixels = np.bincount(keys)
+        found = np.flatnonzero(pixels)
+        pixels = pixels[found]
+    else:
+        found, pixels = np.unique(keys, return_counts=True)
+    return _Overlap(found // base, found % base, pixels)
+
+
+def _small(labels: Integer[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+    """Return the same grouping with labels of the order of the number of pixels at most; 0 stays 0."""
+    if labels.size == 0 or labels.max() <= 2 * labels.size:
+        return labels.astype(np.int64)
+    distinct, small = np.unique(labels, return_inverse=True)
+    return small.reshape(-1).astype(np.int64) + int(distinct[0] != 0)
+
+
+def _foreground(overlap: _Overlap) -> _Overlap:
+    kept = overlap.truth > 0
+    return _Overlap(overlap.truth[kept], overlap.prediction[kept], overlap.pixels[kept])
+
+
+def _objects(labels: Int64[np.ndarray, " pairs"]) -> int:
+    return int(np.count_nonzero(np.unique(labels)))
+
+
+def _areas(labels: Int64[np.ndarray, " pairs"], pixels: Int64[np.ndarray, " pairs"]) -> Int64[np.ndarray, " labels"]:
+    areas = np.zeros(int(labels.max(initial=-1)) + 1, dtype=np.int64)
+    np.add.at(areas, labels, pixels)
+    return areas
+
+
+def _ari(overlap: _Overlap) -> float:
+    # Ordered pairs of pixels that share a group in both, in the truth, in the prediction. Sums fit 64 bits up
+    # to 3e9 pixels, their products do not: hence Python's integers, which never overflow.
+    n = int(overlap.pixels.sum())
+    both, true, predicted = (
+        int(np.square(areas).sum())
+        for areas in (
+            overlap.pixels,
+            _areas(overlap.truth, overlap.pixels),
+            _areas(overlap.prediction, overlap.pixels),
+        )
+    )
+    together, split, merged, apart = both - n, true - both, predicted - both, n * n - true - predicted + both
+    if split == merged == 0:
+        return 1.0
+    chance_free = together * apart - split * merged
+    return 2 * chance_free / ((together + split) * (split + apart) + (together + merged) * (merged + apart))
+
+
+def _mean_iou(overlap: _Overlap) -> float:
+    true, predicted = _objects(overlap.truth), _objects(overlap.prediction)
+    if true == 0 or predicted == 0:
+        return float(true == predicted)
+    true_areas, predicted_areas = (_areas(labels, overlap.pixels) for labels in (overlap.truth, overlap.prediction))
+    kept = (overlap.truth > 0) & (overlap.prediction > 0)
+    t, p, shared = overlap.truth[kept], overlap.prediction[kept], overlap.pixels[kept]
+    rows, row = np.unique(t, return_inverse=True)
+    columns, column = np.unique(p, return_inverse=True)
+    iou = np.zeros((rows.size, columns.size))
+    iou[row, column] = shared / (true_areas[t] + predicted_areas[p] - shared)
+    return float(iou[linear_sum_assignment(iou, maximize=True)].sum() / true)

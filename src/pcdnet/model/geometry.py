@@ -1,0 +1,94 @@
+"""Geometry: how frames, images, padded canvases and Fourier grids lie over each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from pcdnet.errors import PcdnetError
+
+
+class Box(NamedTuple):
+    """A rectangle within a frame."""
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Sizes of one kind of image and one kind of prototype; positions are (row, column) of a frame's top left.
+
+    A frame may hang over the border by the margin. Canvases are padded by it on every side, so that the
+    window of every admissible position exists and a position (r, c) starts at canvas cell (r, c) + margin.
+    """
+
+    image: tuple[int, int]
+    frame: tuple[int, int]
+    margin: tuple[int, int]
+
+    @staticmethod
+    def of(image: tuple[int, int], frame: tuple[int, int], overhang: float) -> Geometry:
+        """The geometry of images and prototype frames whose share `overhang` may leave the image."""
+        (H, W), (h, w) = image, frame
+        if h > H or w > W:
+            raise PcdnetError(
+                f"prototypes of {h}x{w} are larger than the images ({H}x{W}); "
+                f"use --model.prototype-size {min(h, H)} {min(w, W)} or larger images"
+            )
+        return Geometry(image, frame, (int(overhang * h), int(overhang * w)))
+
+    @property
+    def canvas(self) -> tuple[int, int]:
+        """Height and width of a padded canvas."""
+        return self.image[0] + 2 * self.margin[0], self.image[1] + 2 * self.margin[1]
+
+    @property
+    def positions(self) -> tuple[int, int]:
+        """How many rows and columns a frame can start at."""
+        return self.canvas[0] - self.frame[0] + 1, self.canvas[1] - self.frame[1] + 1
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Size of the Fourier grid: shifts are circular on it, and the padding keeps an object that leaves
+        on the left from coming back on the right."""
+        return fast_size(self.image[0] + self.margin[0]), fast_size(self.image[1] + self.margin[1])
+
+
+def fast_size(least: int) -> int:
+    """The smallest multiple of 8 with no prime factor above 5 that is at least so large.
+
+    Measured: a real inverse FFT of 48 x 48 takes two thirds of the time of one of 45 x 45.
+    """
+    size = (max(least, 1) + 7) // 8 * 8
+    while not _smooth(size):
+        size += 8
+    return size
+
+
+def _smooth(number: int) -> bool:
+    for prime in (2, 3, 5):
+        while number % prime == 0:
+            number //= prime
+    return number == 1
+
+
+def support(masks: Float[Tensor, "P h w"]) -> list[Box]:
+    """The box around each mask's non-zero pixels; one pixel where there is none."""
+    boxes = []
+    for rows, columns in zip((masks != 0).any(2).tolist(), (masks != 0).any(1).tolist(), strict=True):
+        (top, height), (left, width) = _span(rows), _span(columns)
+        boxes.append(Box(top, left, height, width))
+    return boxes
+
+
+def _span(used: list[bool]) -> tuple[int, int]:
+    if not any(used):
+        return 0, 1
+    first, last = used.index(True), len(used) - used[::-1].index(True)
+    return first, last - first

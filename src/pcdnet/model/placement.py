@@ -1,0 +1,108 @@
+"""Placement: which objects were chosen and where, in the frames of the bank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pcdnet.model.evidence import best_colour
+from pcdnet.model.geometry import Geometry
+from pcdnet.model.peaks import Candidates
+from pcdnet.model.selection import EMPTY, Selection
+from pcdnet.model.windows import canvas, cut, paste
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Objects of a batch of images, front to back; where there are fewer than N, the last are EMPTY."""
+
+    prototype: Int[Tensor, "B N"]
+    """Which prototype, or EMPTY."""
+    row: Int[Tensor, "B N"]
+    """Top row of its frame."""
+    column: Int[Tensor, "B N"]
+    """Left column of its frame."""
+    colour: Float[Tensor, "B N C"]
+    """Gain per channel."""
+    gain: Float[Tensor, "B N"]
+    """How much the squared error fell when it was added behind those before it."""
+
+    @property
+    def exists(self) -> Bool[Tensor, "B N"]:
+        """True where there is an object."""
+        return self.prototype != EMPTY
+
+    def replaced(self, image: Int[Tensor, "n"], by: Placement, where: Bool[Tensor, "n"]) -> Placement:
+        """The placement with some images' objects replaced by those of `by`, where that is asked for."""
+        image = image[where]
+        return Placement(
+            self.prototype.index_copy(0, image, by.prototype[where]),
+            self.row.index_copy(0, image, by.row[where]),
+            self.column.index_copy(0, image, by.column[where]),
+            self.colour.index_copy(0, image, by.colour[where]),
+            self.gain.index_copy(0, image, by.gain[where]),
+        )
+
+
+def placed(candidates: Candidates, selection: Selection, offset: Int[Tensor, "P 2"]) -> Placement:
+    """The chosen candidates as objects; `offset` leads from the frames of the search to those of the bank."""
+    exists = selection.candidate != EMPTY
+    index = selection.candidate.clamp(min=0)
+    p = candidates.prototype(index)
+    row = candidates.row.gather(1, index) - offset[p, 0]
+    column = candidates.column.gather(1, index) - offset[p, 1]
+    return Placement(
+        torch.where(exists, p, EMPTY),
+        torch.where(exists, row, 0),
+        torch.where(exists, column, 0),
+        selection.colour,
+        selection.gain,
+    )
+
+
+def solved_colours(
+    images: Float[Tensor, "B C H W"],
+    background: Float[Tensor, "C H W"] | None,
+    prototypes: Float[Tensor, "B N h w"],
+    masks: Float[Tensor, "B N h w"],
+    placement: Placement,
+    geometry: Geometry,
+    brightest: float,
+) -> Float[Tensor, "B N C"]:
+    """The closed-form colours of placed objects, differentiable in their own prototypes and masks.
+
+    An object's colour fits what those in front of it let through; they and the background are held fixed (at its
+    best a colour does not change the error, so little is lost). See `evidence`.
+    """
+    C = images.shape[1]
+    with torch.no_grad():
+        behind = None if background is None else canvas(background.detach()[None], geometry)
+        planes = torch.cat([canvas(images, geometry), canvas(torch.ones_like(images[:, :1]), geometry)], dim=-1)
+    colours = torch.zeros_like(placement.colour)
+    for n in range(placement.row.shape[1]):
+        image = placement.exists[:, n].nonzero()[:, 0]
+        row, column = placement.row[image, n], placement.column[image, n]
+        T, M = prototypes[image, n][..., None], masks[image, n][..., None]
+        window = cut(planes, geometry, image, row, column)
+        Y, Q = window[..., :C], window[..., C:]
+        a = (Y * M * T).sum(dim=(1, 2))
+        if behind is not None:
+            B = cut(behind, geometry, torch.zeros_like(image), row, column)
+            a = a - (Q * B * M * (1 - M) * T).sum(dim=(1, 2))
+        q = (Q * (M * T).square()).sum(dim=(1, 2, 3))
+        colour = best_colour(a, q, brightest)
+        colours = colours.index_put((image, torch.full_like(image, n)), colour)
+        with torch.no_grad():
+            painted = M * T * colour[:, None, None]
+            paste(
+                planes,
+                geometry,
+                image,
+                row,
+                column,
+                torch.cat([(1 - M) * (Y - Q * painted), Q * (1 - M).square()], -1),
+            )
+    return colours

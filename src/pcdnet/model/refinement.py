@@ -1,0 +1,186 @@
+"""Refinement: where greedy selection leaves an error, reconsider its choices.
+
+Greedy selection never takes a choice back, not even an early one that covers parts of two objects. Two moves mend
+that: a *sweep* takes out each object in whose frame an error is left and puts in the best candidate near it, or
+none; a *restart* strikes out one object for good, with all that lies near it, and selects anew around the rest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pcdnet.model.evidence import Quadratics, planes_of
+from pcdnet.model.selection import EMPTY, Search, Selection, add_in_front, overlapping, select
+from pcdnet.model.windows import canvas, cut, paste
+
+LEAST_CHANGE = 1e-3
+"""A change must lower the squared error by at least this much (or by `min_gain`): less may be rounding."""
+SWEEPS = 2
+"""Rounds of sweeps at most; a third hardly ever finds anything to change."""
+CROWD = 8
+"""Images with more objects get no restarts: there they cost much and, measured, bring nothing over sweeps."""
+
+
+def unexplained(search: Search, selection: Selection) -> Int[Tensor, "n"]:
+    """The images whose error is not below the smallest change that counts: no other can gain anything."""
+    bare = search.images if search.bank.background is None else search.images - search.bank.background
+    error = bare.square().flatten(1).sum(1) - selection.gain.sum(1)
+    return (error >= _least(search)).nonzero()[:, 0]
+
+
+def refine(search: Search, selection: Selection, restarts: int) -> Selection:
+    """A selection that explains every image at least as well as the given one: sweeps, then restarts."""
+    selection = sweep(search, selection)
+    struck = torch.zeros_like(search.candidates.exists)
+    for n in range(restarts):
+        images = unexplained(search, selection)
+        candidate = selection.candidate[images, n % selection.candidate.shape[1]]
+        counts = (selection.candidate[images] != EMPTY).sum(dim=1)
+        fit = (candidate != EMPTY) & (counts <= CROWD)
+        images, candidate = images[fit], candidate[fit]
+        if len(images) == 0:
+            break
+        struck[images, candidate] = True
+        part = search.of(images)
+        new = _restart(part, selection.of(images), candidate, struck[images])
+        selection = _adopt(selection, images, sweep(part, new))
+    return selection
+
+
+def sweep(search: Search, selection: Selection) -> Selection:
+    """Reconsider each object with the others fixed, until nothing improves."""
+    images = unexplained(search, selection)
+    for _ in range(SWEEPS):
+        if len(images) == 0:
+            break
+        part, old = search.of(images), selection.of(images)
+        script = _sweep(part, old)
+        changed = (script != old.candidate).any(dim=1).nonzero()[:, 0]
+        if len(changed) == 0:
+            break
+        # The sweep colours an object for all its neighbours, selection only for those in front: value what holds.
+        new = select(part.of(changed), script.shape[1], script[changed])
+        images = images[changed]
+        selection = _adopt(selection, images, new)
+    return selection
+
+
+def _least(search: Search) -> float:
+    return max(search.min_gain, LEAST_CHANGE)
+
+
+def _adopt(selection: Selection, images: Int[Tensor, "n"], new: Selection) -> Selection:
+    """The selection with those of the images chosen anew that are better explained now."""
+    better = new.gain.sum(1) - selection.gain[images].sum(1) >= LEAST_CHANGE
+    return selection.replaced(images[better], new.of(better.nonzero()[:, 0]))
+
+
+def _restart(
+    search: Search, selection: Selection, candidate: Int[Tensor, "B"], struck: Bool[Tensor, "B T"]
+) -> Selection:
+    """Select anew without the struck candidates; objects that do not touch the last one struck stay."""
+    image = torch.arange(len(candidate), device=candidate.device)
+    near = overlapping(search, image, candidate) | struck
+    kept = selection.candidate.clone()
+    kept[near.gather(1, kept.clamp(min=0))] = EMPTY
+    exists = search.candidates.exists & ~struck
+    fewer = dataclasses.replace(search, candidates=dataclasses.replace(search.candidates, exists=exists))
+    return select(fewer, kept.shape[1], _packed(kept))
+
+
+def _packed(script: Int[Tensor, "B N"]) -> Int[Tensor, "B N"]:
+    """The same candidates in the same order, EMPTY last."""
+    return script.gather(1, (script == EMPTY).long().argsort(dim=1, stable=True))
+
+
+def _sweep(search: Search, selection: Selection) -> Int[Tensor, "B N"]:
+    """Reconsider the objects once, front to back; the revised candidates."""
+    geometry, candidates = search.geometry, search.candidates
+    script, colours = selection.candidate.clone(), selection.colour.clone()
+    N, C = colours.shape[1:]
+    planes, behind, covered = _painted(search, selection)
+    quadratics = Quadratics.zeros(planes, candidates.row.shape[1], C)
+    exists = script != EMPTY
+    available = candidates.exists.scatter(
+        1, script.clamp(min=0), ~exists & candidates.exists.gather(1, script.clamp(min=0))
+    )
+    doubtful = exists & (_error_in_frames(search, selection, behind) >= _least(search))
+    for n in range(N):
+        image = exists[:, n].nonzero()[:, 0]
+        if len(image) == 0:
+            break
+        _uncover(planes, behind, search, image, script[image, n], covered[image, n])
+        image = doubtful[:, n].nonzero()[:, 0]
+        if len(image):
+            current = script[image, n]
+            available[image, current] = True
+            allowed = torch.zeros_like(available)
+            allowed[image] = overlapping(search, image, current) & available[image]
+            candidate, which = allowed.T.nonzero(as_tuple=True)
+            search.scales.weigh(planes, geometry, candidates, which, candidate, quadratics)
+            best = search.palette.best(quadratics, allowed)[image]
+            colour = search.palette.colours(quadratics, image, best)
+            now = quadratics.gain(image, current, colours[image, n])
+            then = quadratics.gain(image, best, colour)
+            better = then.clamp(min=0) - now >= _least(search)
+            script[image, n] = torch.where(better, torch.where(then > 0, best, EMPTY), current)
+            colours[image, n] = torch.where(better[:, None], colour, colours[image, n])
+        image = (script[:, n] != EMPTY).nonzero()[:, 0]
+        available[image, script[image, n]] = False
+        add_in_front(planes, behind, search, image, script[image, n], colours[image, n])
+    return _packed(script)
+
+
+def _error_in_frames(search: Search, selection: Selection, picture: Float[Tensor, "B Y X C"]) -> Float[Tensor, "B N"]:
+    """The squared error that is left in the frame of every object."""
+    candidates, geometry = search.candidates, search.geometry
+    error = (canvas(search.images, geometry) - picture).square().sum(dim=-1, keepdim=True)
+    left = torch.zeros_like(selection.gain)
+    for n in range(left.shape[1]):
+        image = (selection.candidate[:, n] != EMPTY).nonzero()[:, 0]
+        candidate = selection.candidate[image, n]
+        row, column = candidates.row[image, candidate], candidates.column[image, candidate]
+        left[image, n] = cut(error, geometry, image, row, column).sum(dim=(1, 2, 3))
+    return left
+
+
+def _uncover(
+    planes: Float[Tensor, "B Y X planes"],
+    behind: Float[Tensor, "B Y X C"],
+    search: Search,
+    image: Int[Tensor, "n"],
+    candidate: Int[Tensor, "n"],
+    covered: Float[Tensor, "n h w C"],
+) -> None:
+    """Take the nearest object out of what is behind, in place: show again what its frame covered."""
+    geometry, C = search.geometry, covered.shape[-1]
+    row, column = search.candidates.row[image, candidate], search.candidates.column[image, candidate]
+    paste(behind, geometry, image, row, column, covered)
+    window = cut(planes, geometry, image, row, column)
+    paste(planes, geometry, image, row, column, planes_of(window[..., :C], window[..., C : C + 1], covered))
+
+
+def _painted(
+    search: Search, selection: Selection
+) -> tuple[Float[Tensor, "B Y X planes"], Float[Tensor, "B Y X C"], Float[Tensor, "B N h w C"]]:
+    """Evidence with every object still behind, the picture they make, and what each object's frame covered."""
+    geometry, candidates, bank = search.geometry, search.candidates, search.bank
+    background = torch.zeros_like(search.images[0]) if bank.background is None else bank.background
+    behind = canvas(background.expand_as(search.images), geometry)
+    B, N, C = selection.colour.shape
+    covered = behind.new_zeros(B, N, *geometry.frame, C)
+    for n in reversed(range(N)):
+        image = (selection.candidate[:, n] != EMPTY).nonzero()[:, 0]
+        candidate = selection.candidate[image, n]
+        p = candidates.prototype(candidate)
+        row, column = candidates.row[image, candidate], candidates.column[image, candidate]
+        under = cut(behind, geometry, image, row, column)
+        covered[image, n] = under
+        T = bank.prototypes[p][..., None] * selection.colour[image, n][:, None, None]
+        paste(behind, geometry, image, row, column, under + bank.masks[p][..., None] * (T - under))
+    Y, Q = canvas(search.images, geometry), canvas(torch.ones_like(search.images[:, :1]), geometry)
+    return planes_of(Y, Q, behind), behind, covered

@@ -1,0 +1,150 @@
+"""Selection: choose, one after the other, the candidates that explain the image best."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.colour import Palette
+from pcdnet.model.evidence import Quadratics, Scales, planes_of
+from pcdnet.model.geometry import Geometry
+from pcdnet.model.peaks import Candidates
+from pcdnet.model.windows import canvas, cut, paste
+
+EMPTY = -1
+"""Stands where no candidate was chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What selection chooses from: images, a bank, the candidates and their colours. It carries no gradient."""
+
+    images: Float[Tensor, "B C H W"]
+    bank: PrototypeBank
+    geometry: Geometry
+    candidates: Candidates
+    palette: Palette
+    scales: Scales
+    min_gain: float
+
+    def of(self, image: Int[Tensor, "n"]) -> Search:
+        """The same search for some of the images."""
+        return dataclasses.replace(
+            self,
+            images=self.images[image],
+            candidates=self.candidates.of(image),
+            palette=self.palette.of(image),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The chosen candidates of a batch of images, front to back; EMPTY candidates come last."""
+
+    candidate: Int[Tensor, "B N"]
+    colour: Float[Tensor, "B N C"]
+    gain: Float[Tensor, "B N"]
+    """How much the squared error fell when the object was added behind those before it; 0 where empty."""
+
+    def of(self, image: Int[Tensor, "n"]) -> Selection:
+        """The selection for some of the images."""
+        return Selection(self.candidate[image], self.colour[image], self.gain[image])
+
+    def replaced(self, image: Int[Tensor, "n"], by: Selection) -> Selection:
+        """The selection with some of the images chosen anew."""
+        return Selection(
+            self.candidate.index_copy(0, image, by.candidate),
+            self.colour.index_copy(0, image, by.colour),
+            self.gain.index_copy(0, image, by.gain),
+        )
+
+
+def select(search: Search, objects: int, script: Int[Tensor, "B N"] | None = None) -> Selection:
+    """Greedy selection (algorithm 1 of the paper) that ends where the best gain is below `min_gain`.
+
+    A `script` of candidates, EMPTY-padded, is followed first: this is how a revised choice is valued.
+    """
+    geometry, candidates, C = search.geometry, search.candidates, search.images.shape[1]
+    B, T = candidates.row.shape
+    planes, behind = opening(search)
+    quadratics = Quadratics.zeros(planes, T, C)
+    available = candidates.exists.clone()
+    stale = available
+    alive = torch.arange(B, device=planes.device)
+    result = Selection(
+        torch.full((B, objects), EMPTY, device=planes.device),
+        planes.new_zeros(B, objects, C),
+        planes.new_zeros(B, objects),
+    )
+    for n in range(objects):
+        # Transposed, pairs come out sorted by candidate, and so by prototype.
+        candidate, row = stale.T.nonzero(as_tuple=True)
+        search.scales.weigh(planes, geometry, candidates, alive[row], candidate, quadratics)
+        best = search.palette.best(quadratics, available)[alive]
+        forced = script[alive, n] != EMPTY if script is not None else torch.zeros_like(alive, dtype=torch.bool)
+        if script is not None:
+            best = torch.where(forced, script[alive, n], best)
+        colour = search.palette.colours(quadratics, alive, best)
+        gain = quadratics.gain(alive, best, colour)
+        pays = (available[alive, best] & (gain >= search.min_gain) & (gain > 0)) | forced
+        alive, best, colour, gain = alive[pays], best[pays], colour[pays], gain[pays]
+        if len(alive) == 0:
+            break
+        result.candidate[alive, n], result.colour[alive, n], result.gain[alive, n] = best, colour, gain
+        available[alive, best] = False
+        add_in_front(planes, behind, search, alive, best, colour)
+        stale = overlapping(search, alive, best) & available[alive]
+    return result
+
+
+def opening(search: Search) -> tuple[Float[Tensor, "B Y X planes"], Float[Tensor, "1 Y X C"] | None]:
+    """The planes of evidence before anything is chosen, and the canvas of what is behind (None for black)."""
+    geometry, background = search.geometry, search.bank.background
+    Y = canvas(search.images, geometry)
+    Q = canvas(torch.ones_like(search.images[:, :1]), geometry)
+    behind = None if background is None else canvas(background[None], geometry)
+    return planes_of(Y, Q, None if behind is None else behind.expand_as(Y)), behind
+
+
+def add_in_front(
+    planes: Float[Tensor, "B Y X planes"],
+    behind: Float[Tensor, "b Y X C"] | None,
+    search: Search,
+    image: Int[Tensor, "n"],
+    candidate: Int[Tensor, "n"],
+    colour: Float[Tensor, "n C"],
+) -> None:
+    """Take objects, one an image, as the next in front of everything to come: update the evidence in place."""
+    candidates, geometry, C = search.candidates, search.geometry, colour.shape[-1]
+    row, column = candidates.row[image, candidate], candidates.column[image, candidate]
+    p = candidates.prototype(candidate)
+    M = search.bank.masks[p][..., None]
+    T = search.bank.prototypes[p][..., None] * colour[:, None, None]
+    window = cut(planes, geometry, image, row, column)
+    Y, Q = window[..., :C], window[..., C : C + 1]
+    # With tau' = tau (1 - M) and X' = X - tau M T the planes follow from themselves; tau is never needed.
+    Y, Q = (1 - M) * (Y - Q * M * T), Q * (1 - M).square()
+    B = None
+    if behind is not None:
+        B = cut(behind, geometry, image if len(behind) > 1 else torch.zeros_like(image), row, column)
+    paste(planes, geometry, image, row, column, planes_of(Y, Q, B))
+
+
+def overlapping(search: Search, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> Bool[Tensor, "n T"]:
+    """Which candidates share a pixel with a given one in the same image, by the boxes around their masks."""
+    candidates = search.candidates
+    boxes = torch.tensor(search.scales.boxes, device=image.device).repeat_interleave(candidates.peaks, dim=0)
+    top, left = candidates.row[image] + boxes[:, 0], candidates.column[image] + boxes[:, 1]
+    bottom, right = top + boxes[:, 2], left + boxes[:, 3]
+    which = candidate[:, None]
+    return (
+        (top < bottom.gather(1, which))
+        & (top.gather(1, which) < bottom)
+        & (left < right.gather(1, which))
+        & (left.gather(1, which) < right)
+    )

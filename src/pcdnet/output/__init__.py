@@ -1,0 +1,1 @@
+"""Output: what a run leaves behind, as figures and files; NumPy only."""

@@ -1,0 +1,32 @@
+"""Shapes and types in signatures are checked at run time in tests, and only here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from jaxtyping import install_import_hook
+
+import tests.typechecking  # noqa: F401  (the hook looks it up by name)
+
+torch.set_num_threads(1)  # tests are small: two threads would only wait for each other
+
+with install_import_hook("pcdnet", "tests.typechecking.checked"):
+    import pcdnet.model.network  # noqa: F401
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture
+def rng() -> torch.Generator:
+    """Randomness that is the same in every run."""
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of genuine data beside the project; tests that need it skip where it is missing."""
+    if not SHARED.is_dir():
+        pytest.skip("needs the genuine data in ../shared, which is not part of the project")
+    return SHARED

@@ -1,0 +1,244 @@
+"""PCDNet as the paper writes it: full canvases, Fourier shifts, every candidate composed and compared.
+
+Nothing here is shared with the engine but the sizes (`Geometry`) and the configuration. One image at a time.
+Differentiable throughout, as slow as it looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pcdnet.config import ModelConfig
+from pcdnet.model.geometry import Geometry
+
+Network = Callable[[Tensor], Tensor]
+DEEPER, SWEEPS, CROWD, LEAST_CHANGE = 4, 2, 8, 1e-3
+
+
+@dataclass
+class Candidate:
+    """A shifted prototype: where its frame lies, and what it paints on the full canvas."""
+
+    prototype: int
+    row: int
+    column: int
+    T: Tensor  # H W
+    M: Tensor  # H W
+    colour: Tensor | None  # C, where it does not depend on the other objects
+
+
+@dataclass
+class Layer:
+    """A chosen candidate in its colour."""
+
+    index: int
+    colour: Tensor
+    gain: float
+
+
+class Oracle:
+    """Explains one image with a bank, by the book."""
+
+    def __init__(
+        self,
+        image: Tensor,  # C H W
+        prototypes: Tensor,  # P h w
+        masks: Tensor,  # P h w
+        background: Tensor | None,  # C H W
+        config: ModelConfig,
+        network: Network | None = None,
+    ) -> None:
+        self.I, self.P, self.M, self.config, self.network = image, prototypes, masks, config, network
+        self.B = torch.zeros_like(image) if background is None else background
+        H, W = image.shape[-2:]
+        h, w = prototypes.shape[-2:]
+        self.geometry = Geometry.of((H, W), (h, w), config.overhang)
+        self.least = max(config.min_gain, LEAST_CHANGE)
+        self.candidates: list[Candidate] = []
+
+    def explain(self, *, refine: bool = True) -> tuple[list[tuple[int, int, int, Tensor]], Tensor]:
+        """Objects as (prototype, row, column, colour), front to back, and the image they make."""
+        self.candidates = self.propose(self.config.peaks)
+        layers = self.select([], set())
+        if refine and self.config.refinement and self.error(layers) >= self.least:
+            plain, plain_candidates = layers, self.candidates
+            self.candidates = self.propose(DEEPER * self.config.peaks)
+            layers = self.refine(self.select([], set()))
+            if _total(layers) - _total(plain) < LEAST_CHANGE:
+                layers, self.candidates = plain, plain_candidates
+        chosen = [(self.candidates[x.index], x.colour) for x in layers]
+        return [(c.prototype, c.row, c.column, colour) for c, colour in chosen], self.compose(layers)
+
+    # --- equation 1: where could it be? -------------------------------------------------------------------
+
+    def localization(self, p: int) -> Tensor:
+        """L, per channel, on the padded grid."""
+        grid = self.geometry.grid
+        what, where = self.P[p] * self.M[p], self.I - self.B
+        X = torch.fft.fft2(where, s=grid) * torch.fft.fft2(what, s=grid).conj()
+        noise = 16 * torch.finfo(where.dtype).eps * where.square().sum((1, 2)).sqrt() * what.square().sum().sqrt()
+        return torch.fft.ifft2(X / (X.abs() + noise[:, None, None] + torch.finfo(where.dtype).tiny)).real
+
+    def propose(self, peaks: int) -> list[Candidate]:
+        """The highest local maxima of every prototype's map, over the channels."""
+        found = []
+        (my, mx), (rows, columns), (Y, X) = self.geometry.margin, self.geometry.positions, self.geometry.grid
+        for p in range(len(self.P)):
+            L = self.localization(p).amax(0)
+            L = L[[(r - my) % Y for r in range(rows)]][:, [(c - mx) % X for c in range(columns)]].tolist()
+            tops = []
+            for r in range(rows):
+                for c in range(columns):
+                    around = [(y, x) for y in (r - 1, r, r + 1) for x in (c - 1, c, c + 1) if (y, x) != (r, c)]
+                    around = [(y, x) for y, x in around if 0 <= y < rows and 0 <= x < columns]
+                    if all(L[r][c] > L[y][x] or (L[r][c] == L[y][x] and (r, c) < (y, x)) for y, x in around):
+                        tops.append((-L[r][c], r, c))
+            found += [self.candidate(p, r - my, c - mx) for _, r, c in sorted(tops)[:peaks]]
+        return found
+
+    # --- equation 3: the shift; and the colour module ----------------------------------------------------
+
+    def candidate(self, p: int, row: int, column: int) -> Candidate:
+        """The prototype and its mask, shifted on the full canvas by the Fourier shift theorem."""
+        T, M = self.shift(self.P[p], row, column), self.shift(self.M[p], row, column)
+        colour = None
+        if self.config.colour == "none":
+            colour = torch.ones_like(self.I[:, 0, 0])
+        elif self.network is not None:
+            colour = self.network(self.frame(self.I * M, row, column)[None])[0]
+        return Candidate(p, row, column, T, M, colour)
+
+    def shift(self, frame: Tensor, row: int, column: int) -> Tensor:
+        """The frame on a canvas with room on every side, moved by a phase factor, cropped to the image."""
+        (H, W), (h, w) = self.geometry.image, self.geometry.frame
+        padded = torch.zeros(H + 2 * h, W + 2 * w, dtype=frame.dtype)
+        padded = torch.nn.functional.pad(frame, (w, W, h, H)) + padded
+        f_y = torch.fft.fftfreq(H + 2 * h, dtype=frame.dtype)[:, None]
+        f_x = torch.fft.fftfreq(W + 2 * w, dtype=frame.dtype)
+        shifted = torch.fft.ifft2(torch.fft.fft2(padded) * torch.exp(-2j * torch.pi * (row * f_y + column * f_x)))
+        return shifted.real[h : h + H, w : w + W]
+
+    def frame(self, canvas: Tensor, row: int, column: int) -> Tensor:
+        """What a canvas shows in a frame at (row, column); nothing outside the canvas."""
+        h, w = self.geometry.frame
+        wide = torch.nn.functional.pad(canvas, (w, w, h, h))
+        return wide[..., row + h : row + 2 * h, column + w : column + 2 * w]
+
+    # --- equation 5: dead leaves --------------------------------------------------------------------------
+
+    def compose(self, layers: list[Layer]) -> Tensor:
+        """G: painted back to front over the background."""
+        return self.paint([(self.candidates[x.index], x.colour) for x in layers])
+
+    def paint(self, layers: list[tuple[Candidate, Tensor]]) -> Tensor:
+        """The same for candidates in given colours."""
+        G = self.B
+        for c, colour in reversed(layers):
+            G = colour[:, None, None] * c.T * c.M + (1 - c.M) * G
+        return G
+
+    def error(self, layers: list[Layer]) -> float:
+        """E of equation 4."""
+        return float((self.I - self.compose(layers)).square().sum())
+
+    # --- algorithm 1: greedy selection --------------------------------------------------------------------
+
+    def try_out(self, front: list[Layer], index: int, back: list[Layer]) -> tuple[float, Tensor]:
+        """The error with a candidate between `front` and `back`, in its best colour; and that colour."""
+        c = self.candidates[index]
+        before = [(self.candidates[x.index], x.colour) for x in front]
+        after = [(self.candidates[x.index], x.colour) for x in back]
+        colour = c.colour
+        if colour is None:
+            ones = torch.ones_like(self.I[:, 0, 0])
+            G_0 = self.paint([*before, (c, 0 * ones), *after])
+            V = self.paint([*before, (c, ones), *after]) - G_0
+            norm = V.square().sum((1, 2)).clamp(min=1e-12)
+            colour = (((self.I - G_0) * V).sum((1, 2)) / norm).clamp(0, self.config.brightest)
+        return float((self.I - self.paint([*before, (c, colour), *after])).square().sum()), colour
+
+    def select(self, script: list[int], struck: set[int]) -> list[Layer]:
+        """Follow the script, then add the best candidate while it pays."""
+        layers: list[Layer] = []
+        error = self.error(layers)
+        for n in range(self.config.objects):
+            taken = {x.index for x in layers} | struck
+            free = script[n : n + 1] or [t for t in range(len(self.candidates)) if t not in taken]
+            tries = [(t, *self.try_out(layers, t, [])) for t in free]
+            if not tries:
+                break
+            t, left, colour = min(tries, key=lambda x: x[1])
+            gain = error - left
+            if n >= len(script) and (gain < self.config.min_gain or gain <= 0):
+                break
+            layers.append(Layer(t, colour, gain))
+            error = left
+        return layers
+
+    # --- refinement ----------------------------------------------------------------------------------------
+
+    def refine(self, layers: list[Layer]) -> list[Layer]:
+        """Sweeps, then restarts without one object after the other."""
+        layers = self.sweep(layers)
+        struck: set[int] = set()
+        for r in range(self.config.refinement):
+            n = r % self.config.objects
+            if self.error(layers) < self.least or n >= len(layers) or len(layers) > CROWD:
+                break
+            out = layers[n].index
+            struck.add(out)
+            kept = [x.index for x in layers if x.index not in struck and not self.touch(x.index, out)]
+            new = self.sweep(self.select(kept, struck), struck)
+            if _total(new) - _total(layers) >= LEAST_CHANGE:
+                layers = new
+        return layers
+
+    def sweep(self, layers: list[Layer], struck: set[int] = frozenset()) -> list[Layer]:  # type: ignore[assignment]
+        """Reconsider every object in whose frame an error is left, the others fixed."""
+        for _ in range(SWEEPS):
+            if self.error(layers) < self.least:
+                break
+            script = self.reconsidered(layers)
+            if script == [x.index for x in layers]:
+                break
+            new = self.select(script, set())
+            if _total(new) - _total(layers) < LEAST_CHANGE:
+                break
+            layers = new
+        return layers
+
+    def reconsidered(self, layers: list[Layer]) -> list[int]:
+        """The candidates after one sweep, front to back."""
+        picture = self.compose(layers)
+        now: list[Layer | None] = list(layers)
+        for n, layer in enumerate(layers):
+            c = self.candidates[layer.index]
+            if self.frame((self.I - picture).square(), c.row, c.column).sum() < self.least:
+                continue
+            front, back = [x for x in now[:n] if x], [x for x in now[n + 1 :] if x]
+            taken = {x.index for x in front + back}
+            without = self.error(front + back)
+            gain_now = without - self.error([*front, layer, *back])
+            near = [t for t in range(len(self.candidates)) if t not in taken and self.touch(t, layer.index)]
+            t, left, colour = min(((t, *self.try_out(front, t, back)) for t in near), key=lambda x: x[1])
+            gain = without - left
+            if max(gain, 0) - gain_now >= self.least:
+                now[n] = Layer(t, colour, gain) if gain > 0 else None
+        return [x.index for x in now if x]
+
+    def touch(self, s: int, t: int) -> bool:
+        """Whether the boxes around two candidates' masks share a pixel."""
+        spans = []
+        for c in (self.candidates[s], self.candidates[t]):
+            used = (self.M[c.prototype] != 0).nonzero()
+            low, high = used.amin(0).tolist(), used.amax(0).tolist()
+            spans.append(((c.row + low[0], c.row + high[0]), (c.column + low[1], c.column + high[1])))
+        return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(*spans, strict=True))
+
+
+def _total(layers: list[Layer]) -> float:
+    return sum(x.gain for x in layers)
