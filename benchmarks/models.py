@@ -39,35 +39,14 @@ def fit_colours(model: PCDNet, steps: int) -> None:
     """Train the colour network alone, for a model whose colours mean something."""
     assert model.colour is not None
     optimizer = torch.optim.Adam(model.colour.parameters(), lr=0.01)
-    images = tetromino_images(64 * 10, seed=99)
+    images = tetromino_images(640, seed=99)
     model.train()
     for step in range(steps):
         batch = images[step % 10 * 64 :][:64]
-        # Search by closed form: an untrained network would choose nothing to learn from.
-        model.config = dataclasses.replace(model.config, colour="solve")
-        network, model.colour = model.colour, None
-        with torch.no_grad():
-            placement = model(batch).placement
-        model.colour = network
-        model.config = dataclasses.replace(model.config, colour="network")
-        windows = _windows(batch, model, placement.row, placement.column, placement.prototype)
-        found = model.colour(windows)
-        loss = (found - placement.colour.flatten(0, 1)[placement.exists.flatten()]).square().mean()
         optimizer.zero_grad()
-        loss.backward()
+        (model(batch).reconstruction - batch).square().mean().backward()
         optimizer.step()
     model.eval()
-
-
-def _windows(images: Tensor, model: PCDNet, row: Tensor, column: Tensor, prototype: Tensor) -> Tensor:
-    h, w = model.config.prototype_size
-    padded = torch.nn.functional.pad(images, (w, w, h, h))
-    image, n = (prototype >= 0).nonzero(as_tuple=True)
-    parts = [
-        padded[b, :, h + r : 2 * h + r, w + c : 2 * w + c]
-        for b, r, c in zip(image.tolist(), row[image, n].tolist(), column[image, n].tolist(), strict=True)
-    ]
-    return torch.stack(parts) * model.bank().masks[prototype[image, n]].detach()[:, None]
 
 
 def crowded(

@@ -54,14 +54,23 @@ def training_step(model: PCDNet, images: Tensor) -> Callable[[], object]:
 def oracle_call(model: PCDNet, images: Tensor, *, backward: bool) -> Callable[[], object]:
     """The same job by the literal equations, for a few images."""
 
+    def network(masked: Tensor, _: int, row: int, column: int) -> Tensor:
+        assert model.colour is not None
+        h, w = model.config.prototype_size
+        wide = torch.nn.functional.pad(masked, (w, w, h, h))
+        colour: Tensor = model.colour(wide[None, :, row + h : row + 2 * h, column + w : column + 2 * w], frozen=True)[0]
+        return colour
+
     def call() -> None:
         bank = model.bank() if backward else model.bank().map(torch.Tensor.detach)
         for image in images[:ORACLE_IMAGES]:
-            oracle = Oracle(image, bank.prototypes, bank.masks, bank.background, model.config, model.colour)
+            oracle = Oracle(
+                image, bank.prototypes, bank.masks, bank.background, model.config, network if model.colour else None
+            )
             with torch.set_grad_enabled(backward):
                 _, picture = oracle.explain(refine=not backward)
             if backward:
-                (picture - image).square().mean().backward(retain_graph=True)  # type: ignore[no-untyped-call]
+                (picture - image).square().mean().backward(retain_graph=True)
 
     return call
 
@@ -147,7 +156,7 @@ def stages(console: Console) -> dict[str, dict[str, float]]:
     images = tetromino_images(16 * BATCH, seed=0)
     table = Table(title="Share of each stage, inference on re-created Tetrominoes")
     table.add_column("colour")
-    results = {}
+    results: dict[str, dict[str, float]] = {}
     colours: list[ColourModule] = ["solve", "network"]
     for colour in colours:
         results[colour] = shares(inference(tetromino_model(colour), images), 16)

@@ -60,10 +60,11 @@ def test_colouring_only_what_can_win_chooses_as_colouring_everything(rng: torch.
         torch.randn(B, T, 3, generator=rng), torch.rand(B, T, generator=rng) + 0.5, torch.rand(B, T, generator=rng)
     )
     allowed = torch.rand(B, T, generator=rng) > 0.3
+    offset = torch.zeros(P, 2, dtype=torch.long)
     with torch.no_grad():
-        lazy = NetworkColours(network, pictures, masks, geometry, candidates)
+        lazy = NetworkColours(network, pictures, masks, geometry, candidates, offset)
         best = lazy.best(quadratics, allowed)
-        eager = NetworkColours(network, pictures, masks, geometry, candidates)
+        eager = NetworkColours(network, pictures, masks, geometry, candidates, offset)
         image = torch.arange(B)[:, None].expand(B, T).reshape(-1)
         every = eager.colours(quadratics, image, torch.arange(T).repeat(B)).view(B, T, 3)
     gains = gain_of(quadratics.a, quadratics.q, quadratics.k, every).where(allowed, -torch.inf)

@@ -243,6 +243,19 @@ def test_gradients_of_the_whole_are_right_for_a_fixed_choice(colour: str, backgr
     assert torch.autograd.gradcheck(loss, tuple(inputs), atol=1e-5, fast_mode=True)
 
 
+@pytest.mark.parametrize("colour", ["solve", "network"])
+def test_colours_are_the_same_with_and_without_gradients(colour: str) -> None:
+    images = torch.from_numpy(tetrominoes.generate(8, seed=3).images).permute(0, 3, 1, 2) / 255
+    torch.manual_seed(0)
+    model = true_model(colour=colour, min_gain=0.0)
+    if model.colour is not None:
+        with torch.no_grad():
+            model.colour.head.bias.fill_(0.6)
+    layers = model(images)
+    assert layers.placement.exists.any()
+    torch.testing.assert_close(layers.colour, layers.placement.colour, atol=1e-4, rtol=0)
+
+
 def test_every_parameter_learns_from_the_network_colours() -> None:
     scenes = tetrominoes.generate(8, seed=1)
     images = torch.from_numpy(scenes.images).permute(0, 3, 1, 2) / 255

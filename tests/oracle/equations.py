@@ -15,7 +15,8 @@ from torch import Tensor
 from pcdnet.config import ModelConfig
 from pcdnet.model.geometry import Geometry
 
-Network = Callable[[Tensor], Tensor]
+Network = Callable[[Tensor, int, int, int], Tensor]
+"""From the masked image, the prototype and the position of its frame to a colour."""
 DEEPER, SWEEPS, CROWD, LEAST_CHANGE = 4, 2, 8, 1e-3
 
 
@@ -81,15 +82,16 @@ class Oracle:
         what, where = self.P[p] * self.M[p], self.I - self.B
         X = torch.fft.fft2(where, s=grid) * torch.fft.fft2(what, s=grid).conj()
         noise = 16 * torch.finfo(where.dtype).eps * where.square().sum((1, 2)).sqrt() * what.square().sum().sqrt()
-        return torch.fft.ifft2(X / (X.abs() + noise[:, None, None] + torch.finfo(where.dtype).tiny)).real
+        L: Tensor = torch.fft.ifft2(X / (X.abs() + noise[:, None, None] + torch.finfo(where.dtype).tiny)).real
+        return L
 
     def propose(self, peaks: int) -> list[Candidate]:
         """The highest local maxima of every prototype's map, over the channels."""
         found = []
         (my, mx), (rows, columns), (Y, X) = self.geometry.margin, self.geometry.positions, self.geometry.grid
         for p in range(len(self.P)):
-            L = self.localization(p).amax(0)
-            L = L[[(r - my) % Y for r in range(rows)]][:, [(c - mx) % X for c in range(columns)]].tolist()
+            maximum = self.localization(p).amax(0)
+            L = maximum[[(r - my) % Y for r in range(rows)]][:, [(c - mx) % X for c in range(columns)]].tolist()
             tops = []
             for r in range(rows):
                 for c in range(columns):
@@ -109,7 +111,7 @@ class Oracle:
         if self.config.colour == "none":
             colour = torch.ones_like(self.I[:, 0, 0])
         elif self.network is not None:
-            colour = self.network(self.frame(self.I * M, row, column)[None])[0]
+            colour = self.network(self.I * M, p, row, column)
         return Candidate(p, row, column, T, M, colour)
 
     def shift(self, frame: Tensor, row: int, column: int) -> Tensor:
@@ -120,7 +122,8 @@ class Oracle:
         f_y = torch.fft.fftfreq(H + 2 * h, dtype=frame.dtype)[:, None]
         f_x = torch.fft.fftfreq(W + 2 * w, dtype=frame.dtype)
         shifted = torch.fft.ifft2(torch.fft.fft2(padded) * torch.exp(-2j * torch.pi * (row * f_y + column * f_x)))
-        return shifted.real[h : h + H, w : w + W]
+        cropped: Tensor = shifted.real[h : h + H, w : w + W]
+        return cropped
 
     def frame(self, canvas: Tensor, row: int, column: int) -> Tensor:
         """What a canvas shows in a frame at (row, column); nothing outside the canvas."""

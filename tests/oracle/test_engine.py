@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 from pcdnet.config import ColourModule, ModelConfig
+from pcdnet.model.colour import ColourNetwork
 from pcdnet.model.network import PCDNet
-from tests.oracle.equations import Oracle
+from tests.oracle.equations import Network, Oracle
 from tests.oracle.scenes import random_bank, random_scene
 
 SIZE, FRAME = (30, 27), (11, 9)
+
+
+def whole_frames(network: ColourNetwork, offset: Tensor) -> Network:
+    """The network sees the frame of the bank, of which the oracle is given a tight cut."""
+
+    def colour(masked: Tensor, p: int, row: int, column: int) -> Tensor:
+        (h, w), (dy, dx) = FRAME, offset[p].tolist()
+        wide = torch.nn.functional.pad(masked, (3 * w, 3 * w, 3 * h, 3 * h))
+        top, left = row - dy + 3 * h, column - dx + 3 * w
+        found: Tensor = network(wide[None, :, top : top + h, left : left + w])[0]
+        return found
+
+    return colour
 
 
 def compare(seed: int, colour: ColourModule, dtype: torch.dtype, tolerance: float) -> bool:
@@ -34,7 +49,8 @@ def compare(seed: int, colour: ColourModule, dtype: torch.dtype, tolerance: floa
     tight, offset = model.bank().tight()
     with torch.no_grad():
         layers = model(image[None])
-        oracle = Oracle(image, tight.prototypes, tight.masks, tight.background, config, model.colour)
+        colours = None if model.colour is None else whole_frames(model.colour, offset)
+        oracle = Oracle(image, tight.prototypes, tight.masks, tight.background, config, colours)
         expected, picture = oracle.explain()
         plain, _ = oracle.explain(refine=False)
     where = layers.placement

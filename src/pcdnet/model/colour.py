@@ -114,9 +114,12 @@ class NetworkColours(Palette):
         masks: Float[Tensor, "P h w"],
         geometry: Geometry,
         candidates: Candidates,
+        offset: Int[Tensor, "P 2"],
     ) -> None:
+        """`masks` and `geometry` are those of the bank's own frames: candidates, whose frames may be tighter, lie at
+        their position less the prototype's `offset` in them."""
         self._network, self._pictures, self._masks = network, pictures, masks
-        self._geometry, self._candidates = geometry, candidates
+        self._geometry, self._candidates, self._offset = geometry, candidates, offset
         self._known = torch.zeros_like(candidates.exists)
         self._colours = pictures.new_zeros(*candidates.row.shape, pictures.shape[-1])
 
@@ -143,7 +146,12 @@ class NetworkColours(Palette):
 
     def of(self, image: Int[Tensor, "n"]) -> Palette:
         part = NetworkColours(
-            self._network, self._pictures[image], self._masks, self._geometry, self._candidates.of(image)
+            self._network,
+            self._pictures[image],
+            self._masks,
+            self._geometry,
+            self._candidates.of(image),
+            self._offset,
         )
         part._known, part._colours = self._known[image], self._colours[image]
         return part
@@ -152,8 +160,10 @@ class NetworkColours(Palette):
         if len(image) == 0:
             return
         c = self._candidates
-        windows = cut(self._pictures, self._geometry, image, c.row[image, candidate], c.column[image, candidate])
-        masked = rearrange(windows * self._masks[c.prototype(candidate)][..., None], "n h w c -> n c h w")
+        p = c.prototype(candidate)
+        row, column = c.row[image, candidate] - self._offset[p, 0], c.column[image, candidate] - self._offset[p, 1]
+        windows = cut(self._pictures, self._geometry, image, row, column)
+        masked = rearrange(windows * self._masks[p][..., None], "n h w c -> n c h w")
         self._colours[image, candidate] = self._network(masked, frozen=True)
         self._known[image, candidate] = True
 

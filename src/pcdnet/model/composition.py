@@ -59,7 +59,7 @@ class _Compose(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         textures, masks, row, column, exists, covered = ctx.saved_tensors
         geometry = ctx.geometry
         flow = canvas(gradient, geometry)

@@ -139,7 +139,7 @@ class PCDNet(nn.Module):
             Geometry.of((H, W), bank.frame, self.config.overhang)  # says how to cure it
         geometry = Geometry.of((H, W), tight.frame, self.config.overhang)
         scales = Scales(tight.prototypes, tight.masks, self.config.channels)
-        search = self._search(images, tight, geometry, scales, self.config.peaks)
+        search = self._search(images, bank, tight, offset, geometry, scales, self.config.peaks)
         selection = select(search, self.config.objects)
         placement = placed(search.candidates, selection, offset)
         if self.training or self.config.refinement == 0:
@@ -147,7 +147,8 @@ class PCDNet(nn.Module):
         open_images = unexplained(search, selection)
         if len(open_images) == 0:
             return placement
-        deeper = self._search(images[open_images], tight, geometry, scales, DEEPER * self.config.peaks)
+        peaks = DEEPER * self.config.peaks
+        deeper = self._search(images[open_images], bank, tight, offset, geometry, scales, peaks)
         again = refine(deeper, select(deeper, self.config.objects), self.config.refinement)
         better = again.gain.sum(1) - selection.gain[open_images].sum(1) >= LEAST_CHANGE
         return placement.replaced(open_images, placed(deeper.candidates, again, offset), better)
@@ -156,21 +157,28 @@ class PCDNet(nn.Module):
         self,
         images: Float[Tensor, "B C H W"],
         bank: PrototypeBank,
+        tight: PrototypeBank,
+        offset: Int[Tensor, "P 2"],
         geometry: Geometry,
         scales: Scales,
         peaks: int,
     ) -> Search:
         # What the background explains already is no evidence for an object; what is painted is what is sought.
         targets = images if bank.background is None else images - bank.background
-        candidates = propose(targets, bank.prototypes * bank.masks, geometry, peaks)
+        candidates = propose(targets, tight.prototypes * tight.masks, geometry, peaks)
         palette: Palette
-        if self.colour is not None:
-            palette = NetworkColours(self.colour, canvas(images, geometry), bank.masks, geometry, candidates)
-        elif self.config.colour == "solve":
+        if self.colour is not None and not self.training:
+            # The network averages over the frame, so it must see the same frame here as when gradients flow.
+            (my, mx), (h, w) = geometry.margin, bank.frame
+            frames = Geometry(geometry.image, bank.frame, (my + h, mx + w))
+            palette = NetworkColours(self.colour, canvas(images, frames), bank.masks, frames, candidates, offset)
+        elif self.config.colour != "none":
+            # In training the closed form chooses for the network too: one that knows no colours yet would find that
+            # nothing explains anything, and so never learn any.
             palette = SolvedColours(self.config.brightest)
         else:
             palette = PlainColours()
-        return Search(images, bank, geometry, candidates, palette, scales, self.config.min_gain)
+        return Search(images, tight, geometry, candidates, palette, scales, self.config.min_gain)
 
     def _colours(
         self,
@@ -199,15 +207,21 @@ class PCDNet(nn.Module):
     def decompose(self, images: ArrayLike, name: str = "") -> Decomposition | list[Decomposition]:
         """Explain one image (H W C, or H W if grey), or a stack of images (B H W C), as NumPy results.
 
-        Values are uint8 of 0-255 or floats of 0-1. One image gives one Decomposition, a stack a list.
+        Values are uint8 of 0-255 or floats of 0-1. One image gives one Decomposition, a stack a list. It works as in
+        evaluation mode, whatever mode the model is in.
         """
         pixels = np.asarray(images)
         batch = to_batch(pixels, self.config.channels).to(self.prototypes.device, self.prototypes.dtype)
         found: list[Decomposition] = []
-        for chunk in torch.split(batch, CHUNK):
-            layers = self(chunk)
-            error = (layers.reconstruction - chunk).square().sum(dim=(1, 2, 3))
-            found += _to_numpy(layers, error, name)
+        training = self.training
+        self.eval()
+        try:
+            for chunk in torch.split(batch, CHUNK):
+                layers = self(chunk)
+                error = (layers.reconstruction - chunk).square().sum(dim=(1, 2, 3))
+                found += _to_numpy(layers, error, name)
+        finally:
+            self.train(training)
         return found if pixels.ndim == 4 else found[0]
 
 

@@ -1,0 +1,1 @@
+"""The model: from images to objects and back, one file a stage."""
