@@ -24,7 +24,7 @@ test: $(READY)  ## check style, types and layers, and run the tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest
 
-demo: $(READY)  ## take generated scenes apart and draw the result into demo/
+demo: $(READY)  ## learn the objects of generated scenes in minutes; results in demo/
 	$(BIN)/pcdnet demo
 
 bench: $(READY)  ## measure the speed

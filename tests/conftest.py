@@ -13,13 +13,17 @@ import tests.typechecking  # noqa: F401  (the hook looks it up by name)
 torch.set_num_threads(1)  # tests are small: two threads would only wait for each other
 
 with install_import_hook("pcdnet", "tests.typechecking.checked"):
-    import pcdnet.cli
+    import pcdnet.cli.page
+    import pcdnet.data.source
     import pcdnet.data.tetrominoes
     import pcdnet.metrics
     import pcdnet.model.network
     import pcdnet.output.dataset
+    import pcdnet.output.display
     import pcdnet.output.figures
-    import pcdnet.output.progress  # noqa: F401
+    import pcdnet.output.progress
+    import pcdnet.output.report
+    import pcdnet.training.loop  # noqa: F401
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -26,7 +26,7 @@ def test_help_names_every_command_and_keeps_stderr_clean() -> None:
     done = run("--help")
     assert done.returncode == 0
     assert done.stderr == ""
-    for command in ("demo", "data"):
+    for command in ("demo", "train", "eval", "report", "bench", "data"):
         assert command in done.stdout
         assert run(command, "--help").returncode == 0
 
@@ -34,22 +34,6 @@ def test_help_names_every_command_and_keeps_stderr_clean() -> None:
 def test_the_version_is_told(capsys: Capture) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("pcdnet 0.")
-
-
-def test_the_demo_explains_scenes_scores_them_and_draws_them(tmp_path: Path, capsys: Capture) -> None:
-    out = tmp_path / "new" / "demo"
-    assert main(["demo", "--out", str(out), "--scenes", "9", "--seed", "1"]) == 0
-    printed, progress = capsys.readouterr()
-    assert "re-created Tetrominoes" in printed
-    for row in ("FG-ARI", "ARI", "mIoU", "count accuracy", "perfect scenes"):
-        assert any(line.split() == [*row.split(), "100.00", "%"] for line in printed.splitlines()), row
-    assert "images/s" in printed
-    assert "next:" in printed
-    assert "9/9" in progress
-    assert sorted(path.name for path in out.iterdir()) == ["decompositions.png", "prototypes.png"]
-    before = {path: path.read_bytes() for path in out.iterdir()}
-    assert main(["demo", "--out", str(out), "--scenes", "8", "--seed", "1"]) == 0
-    assert {path: path.read_bytes() for path in out.iterdir()} == before
 
 
 def test_data_writes_the_scenes_of_the_seed(tmp_path: Path, capsys: Capture) -> None:
@@ -77,7 +61,7 @@ def test_data_overwrites_only_by_force(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["demo", "--scenes", "0"],
+        ["demo", "--minutes", "0"],
         ["demo", "--seed", "-1"],
         ["demo", "--out", "file"],
         ["data", "tetrominoes", "--count", "0", "--out", "a.npz"],
@@ -100,7 +84,17 @@ def test_a_mistake_that_can_be_cured_is_told_in_one_sentence(
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["dmo"], ["demo", "--scenes", "many"], ["demo", "--sceens", "3"], ["data", "tetris"], ["data", "tetrominoes"]],
+    [
+        [],
+        ["dmo"],
+        ["demo", "--minutes", "many"],
+        ["demo", "--minuets", "3"],
+        ["train"],
+        ["train", "--out", "a", "--model.prototypes", "some"],
+        ["eval"],
+        ["data", "tetris"],
+        ["data", "tetrominoes"],
+    ],
 )
 def test_wrong_usage_exits_with_2_and_says_why_on_stderr(arguments: list[str], capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stopped:

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from pcdnet.errors import PcdnetError
     from pcdnet.model.bank import PrototypeBank
     from pcdnet.model.network import PCDNet
-    from pcdnet.scene import Scene
+    from pcdnet.scene import Scene, Scenes
+    from pcdnet.training.loop import fit
+    from pcdnet.training.run import load
 
     __version__: str
 
@@ -23,7 +25,10 @@ __all__ = [
     "PrototypeBank",
     "Scene",
     "SceneObject",
+    "Scenes",
     "__version__",
+    "fit",
+    "load",
 ]
 
 _HOMES = {
@@ -34,6 +39,9 @@ _HOMES = {
     "PrototypeBank": "pcdnet.model.bank",
     "Scene": "pcdnet.scene",
     "SceneObject": "pcdnet.decomposition",
+    "Scenes": "pcdnet.scene",
+    "fit": "pcdnet.training.loop",
+    "load": "pcdnet.training.run",
 }
 
 

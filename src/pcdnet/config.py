@@ -44,8 +44,8 @@ class ModelConfig:
     min_gain: float = 0.1
     """Smallest fall of the squared error, summed over pixels and channels, that justifies one more object."""
 
-    refinement: int = 2
-    """How many times at most every chosen object is reconsidered with the others fixed; 0 is plain greedy."""
+    refinement: int = 6
+    """How many restarts an image gets at most that greedy selection explains badly; 0 turns all refinement off."""
 
     overhang: float = 0.5
     """How much of a prototype's frame may lie outside the image, as a share of its height or width."""
@@ -78,46 +78,80 @@ class LossConfig:
     tv: float = 0.0
     """Weight on the total variation of the masks; raise it when masks are ragged."""
 
+    mask_area: float = 0.0
+    """Price of mask area, as a weight on the masks' mean; it makes masks tight where the picture is black anyway."""
+
+    mask_area_until: float = 0.75
+    """Share of the training in which mask area has its price; after it dark parts of objects recover."""
+
     def __post_init__(self) -> None:
         _at_least("loss", "l1", self.l1, 0)
         _at_least("loss", "tv", self.tv, 0)
+        _at_least("loss", "mask_area", self.mask_area, 0)
+        _at_least("loss", "mask_area_until", self.mask_area_until, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig:
     """How the bank is learned."""
 
+    steps: int = 2000
+    """How many batches to learn from."""
+
     batch: int = 64
     """Images per step."""
 
-    learning_rate: float = 0.003
+    learning_rate: float = 0.01
     """Adam's learning rate at the start."""
 
-    decay: float = 0.1
-    """Factor on the learning rate every `decay_epochs` epochs."""
+    decay: float = 1.0
+    """Factor on the learning rate every `decay_epochs` epochs; 1 leaves it as it is."""
 
     decay_epochs: int = 5
     """Epochs between two decays of the learning rate."""
 
+    cooldown: float = 0.4
+    """Share of the steps, at the end, over which the learning rate falls to a twentieth."""
+
     noise: float = 0.5
-    """Half width of the uniform noise on prototypes in the first iterations."""
+    """Half width of the uniform noise on prototypes in the first steps."""
 
     noise_probability: float = 0.8
-    """Chance that a prototype gets that noise in an iteration."""
+    """Chance that a prototype gets that noise in a step."""
+
+    noise_steps: int = 150
+    """How many steps prototypes get noise."""
+
+    mask_noise: float = 0.5
+    """Half width of the uniform noise on masks."""
+
+    mask_noise_until: float = 0.95
+    """Share of the steps in which masks get noise."""
+
+    heal_every: int = 50
+    """Steps between two looks at the health of the bank; 0 never looks."""
+
+    heal_until: float = 0.75
+    """Share of the steps after which the bank is left alone, to settle."""
+
+    validate_every: int = 250
+    """Steps between two validations; the best weights are kept."""
 
     seed: int = 0
     """Seed of everything random."""
 
     def __post_init__(self) -> None:
-        _at_least("train", "batch", self.batch, 1)
-        _at_least("train", "decay_epochs", self.decay_epochs, 1)
-        _at_least("train", "noise", self.noise, 0)
+        for name in ("steps", "batch", "decay_epochs", "validate_every"):
+            _at_least("train", name, getattr(self, name), 1)
+        for name in ("noise", "noise_steps", "mask_noise", "heal_every", "seed"):
+            _at_least("train", name, getattr(self, name), 0)
+        for name in ("cooldown", "noise_probability", "mask_noise_until", "heal_until"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise PcdnetError(f"train.{name} is {getattr(self, name)}; use a number from 0 to 1")
         if not self.learning_rate > 0:
-            raise PcdnetError(f"train.learning_rate is {self.learning_rate}; use a number above 0, such as 0.003")
+            raise PcdnetError(f"train.learning_rate is {self.learning_rate}; use a number above 0, such as 0.01")
         if not 0 < self.decay <= 1:
             raise PcdnetError(f"train.decay is {self.decay}; use a factor above 0 and up to 1")
-        if not 0 <= self.noise_probability <= 1:
-            raise PcdnetError(f"train.noise_probability is {self.noise_probability}; use a number from 0 to 1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -227,23 +261,17 @@ def _toml(value: Any) -> str:
 
 
 _TETROMINOES = ModelConfig(min_gain=1.0)
+_AS_IN_THE_PAPER = {"cooldown": 0.0, "mask_noise_until": 1.0, "heal_every": 0, "noise_steps": 500}
 PRESETS: dict[str, Config] = {
-    "tetrominoes": Config(model=_TETROMINOES),
+    "tetrominoes": Config(model=_TETROMINOES, loss=LossConfig(mask_area=0.02), train=TrainConfig(steps=1600)),
     "tetrominoes-paper": Config(
         model=dataclasses.replace(_TETROMINOES, colour="network", refinement=0),
         loss=LossConfig(l1=1e-3, tv=1e-3),
+        train=TrainConfig(steps=5600, learning_rate=0.003, decay=0.1, decay_epochs=5, **_AS_IN_THE_PAPER),  # type: ignore[arg-type]
     ),
     "space-invaders": Config(
-        model=ModelConfig(
-            prototypes=14,
-            prototype_size=(20, 20),
-            objects=50,
-            peaks=8,
-            channels=1,
-            colour="solve",
-            background=True,
-        ),
-        train=TrainConfig(batch=3, learning_rate=0.001),
+        model=ModelConfig(prototypes=14, prototype_size=(20, 20), objects=50, peaks=8, channels=1, background=True),
+        train=TrainConfig(batch=3, learning_rate=0.001, decay=0.1, decay_epochs=5),
     ),
     "ngsim": Config(
         model=ModelConfig(prototypes=30, prototype_size=(20, 40), objects=33, peaks=8, background=True),

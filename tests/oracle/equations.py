@@ -146,7 +146,7 @@ class Oracle:
 
     def error(self, layers: list[Layer]) -> float:
         """E of equation 4."""
-        return float((self.I - self.compose(layers)).square().sum())
+        return float((self.I - self.compose(layers)).detach().square().sum())
 
     # --- algorithm 1: greedy selection --------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Oracle:
             V = self.paint([*before, (c, ones), *after]) - G_0
             norm = V.square().sum((1, 2)).clamp(min=1e-12)
             colour = (((self.I - G_0) * V).sum((1, 2)) / norm).clamp(0, self.config.brightest)
-        return float((self.I - self.paint([*before, (c, colour), *after])).square().sum()), colour
+        return float((self.I - self.paint([*before, (c, colour), *after])).detach().square().sum()), colour
 
     def select(self, script: list[int], struck: set[int]) -> list[Layer]:
         """Follow the script, then add the best candidate while it pays."""
@@ -190,8 +190,10 @@ class Oracle:
         struck: set[int] = set()
         for r in range(self.config.refinement):
             n = r % self.config.objects
+            if r <= self.config.objects:
+                struck = set()
             if self.error(layers) < self.least or n >= len(layers) or len(layers) > CROWD:
-                break
+                continue
             out = layers[n].index
             struck.add(out)
             kept = [x.index for x in layers if x.index not in struck and not self.touch(x.index, out)]

@@ -132,7 +132,7 @@ class NetworkColours(Palette):
 
     def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
         a, q, k = quadratics.a, quadratics.q, quadratics.k
-        bound = gain_of(a, q, k, best_colour(a, q))
+        bound = quadratics.bound()
         while True:
             key = torch.where(self._known, gain_of(a, q, k, self._colours), bound)
             best = _argmax(key, allowed)[:, None]

@@ -47,6 +47,10 @@ class Quadratics:
         shape = (like.shape[0], candidates)
         return Quadratics(like.new_zeros(*shape, channels), like.new_zeros(shape), like.new_zeros(shape))
 
+    def bound(self) -> Float[Tensor, "B T"]:
+        """The gain of every candidate in its best colour, which no other colour exceeds."""
+        return gain_of(self.a, self.q, self.k, best_colour(self.a, self.q))
+
     def gain(
         self, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"], colour: Float[Tensor, "n C"]
     ) -> Float[Tensor, "n"]:

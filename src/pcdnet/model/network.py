@@ -140,7 +140,7 @@ class PCDNet(nn.Module):
         geometry = Geometry.of((H, W), tight.frame, self.config.overhang)
         scales = Scales(tight.prototypes, tight.masks, self.config.channels)
         search = self._search(images, bank, tight, offset, geometry, scales, self.config.peaks)
-        selection = select(search, self.config.objects)
+        selection = select(search, self.config.objects, margins=self.training)
         placement = placed(search.candidates, selection, offset)
         if self.training or self.config.refinement == 0:
             return placement

@@ -29,6 +29,8 @@ class Placement:
     """Gain per channel."""
     gain: Float[Tensor, "B N"]
     """How much the squared error fell when it was added behind those before it."""
+    margin: Float[Tensor, "B N"]
+    """How much of that gain no other prototype could have had; measured in training, 0 otherwise."""
 
     @property
     def exists(self) -> Bool[Tensor, "B N"]:
@@ -44,6 +46,7 @@ class Placement:
             self.column.index_copy(0, image, by.column[where]),
             self.colour.index_copy(0, image, by.colour[where]),
             self.gain.index_copy(0, image, by.gain[where]),
+            self.margin.index_copy(0, image, by.margin[where]),
         )
 
 
@@ -60,6 +63,7 @@ def placed(candidates: Candidates, selection: Selection, offset: Int[Tensor, "P 
         torch.where(exists, column, 0),
         selection.colour,
         selection.gain,
+        selection.margin,
     )
 
 

@@ -2,7 +2,7 @@
 
 Greedy selection never takes a choice back, not even an early one that covers parts of two objects. Two moves mend
 that: a *sweep* takes out each object in whose frame an error is left and puts in the best candidate near it, or
-none; a *restart* strikes out one object for good, with all that lies near it, and selects anew around the rest.
+none; a *restart* strikes out one object, with all that lies near it, and selects anew around the rest.
 """
 
 from __future__ import annotations
@@ -35,15 +35,19 @@ def unexplained(search: Search, selection: Selection) -> Int[Tensor, "n"]:
 def refine(search: Search, selection: Selection, restarts: int) -> Selection:
     """A selection that explains every image at least as well as the given one: sweeps, then restarts."""
     selection = sweep(search, selection)
+    objects = selection.candidate.shape[1]
     struck = torch.zeros_like(search.candidates.exists)
-    for n in range(restarts):
+    for restart in range(restarts):
+        if restart <= objects:
+            # In the first round each object is struck out alone, later one after the other for good.
+            struck = torch.zeros_like(struck)
         images = unexplained(search, selection)
-        candidate = selection.candidate[images, n % selection.candidate.shape[1]]
+        candidate = selection.candidate[images, restart % objects]
         counts = (selection.candidate[images] != EMPTY).sum(dim=1)
         fit = (candidate != EMPTY) & (counts <= CROWD)
         images, candidate = images[fit], candidate[fit]
         if len(images) == 0:
-            break
+            continue
         struck[images, candidate] = True
         part = search.of(images)
         new = _restart(part, selection.of(images), candidate, struck[images])

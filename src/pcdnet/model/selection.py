@@ -50,10 +50,12 @@ class Selection:
     colour: Float[Tensor, "B N C"]
     gain: Float[Tensor, "B N"]
     """How much the squared error fell when the object was added behind those before it; 0 where empty."""
+    margin: Float[Tensor, "B N"]
+    """How much of that gain no candidate of another prototype could have had; 0 where it was not measured."""
 
     def of(self, image: Int[Tensor, "n"]) -> Selection:
         """The selection for some of the images."""
-        return Selection(self.candidate[image], self.colour[image], self.gain[image])
+        return Selection(self.candidate[image], self.colour[image], self.gain[image], self.margin[image])
 
     def replaced(self, image: Int[Tensor, "n"], by: Selection) -> Selection:
         """The selection with some of the images chosen anew."""
@@ -61,13 +63,17 @@ class Selection:
             self.candidate.index_copy(0, image, by.candidate),
             self.colour.index_copy(0, image, by.colour),
             self.gain.index_copy(0, image, by.gain),
+            self.margin.index_copy(0, image, by.margin),
         )
 
 
-def select(search: Search, objects: int, script: Int[Tensor, "B N"] | None = None) -> Selection:
+def select(
+    search: Search, objects: int, script: Int[Tensor, "B N"] | None = None, *, margins: bool = False
+) -> Selection:
     """Greedy selection (algorithm 1 of the paper) that ends where the best gain is below `min_gain`.
 
-    A `script` of candidates, EMPTY-padded, is followed first: this is how a revised choice is valued.
+    A `script` of candidates, EMPTY-padded, is followed first: this is how a revised choice is valued. With `margins`
+    it is also measured, for all but the last object, how much better the choice was than any other prototype.
     """
     geometry, candidates, C = search.geometry, search.candidates, search.images.shape[1]
     B, T = candidates.row.shape
@@ -80,11 +86,22 @@ def select(search: Search, objects: int, script: Int[Tensor, "B N"] | None = Non
         torch.full((B, objects), EMPTY, device=planes.device),
         planes.new_zeros(B, objects, C),
         planes.new_zeros(B, objects),
+        planes.new_zeros(B, objects),
     )
+    before, best, gain = planes.new_zeros(B, T), torch.zeros_like(alive), planes.new_zeros(B)
     for n in range(objects):
         # Transposed, pairs come out sorted by candidate, and so by prototype.
         candidate, row = stale.T.nonzero(as_tuple=True)
         search.scales.weigh(planes, geometry, candidates, alive[row], candidate, quadratics)
+        if margins:
+            after = quadratics.bound().where(available, 0)
+            if n > 0:
+                # What a choice took away from a rival is what the rival would have gained in its place.
+                taken = (before - after)[alive]
+                kinds = candidates.prototype(torch.arange(T, device=alive.device))
+                rival = kinds != candidates.prototype(best)[:, None]
+                result.margin[alive, n - 1] = gain - taken.where(rival, 0).amax(dim=1).clamp(min=0)
+            before = after
         best = search.palette.best(quadratics, available)[alive]
         forced = script[alive, n] != EMPTY if script is not None else torch.zeros_like(alive, dtype=torch.bool)
         if script is not None:

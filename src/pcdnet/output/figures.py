@@ -81,7 +81,7 @@ def prototype_sheet(prototypes: Float[np.ndarray, "P h w"], masks: Float[np.ndar
         left = _EDGE + label + line + (p % columns) * (size[1] + gap)
         sheet.text(top - line - 7, left + size[1] / 2, str(p), _FAINT, vertical="bottom")
         for picture in (prototypes[p], masks[p]):
-            sheet.panel(top, left, size, _rgb(picture[..., None]), frame=(line, colour))
+            sheet.panel(top, left, size, as_rgb(picture[..., None]), frame=(line, colour))
             top += size[0] + gap
     for band in range(bands):
         top = _EDGE + room + band * band_height + size[0] / 2
@@ -118,10 +118,31 @@ def decomposition_sheet(
         sheet.text(_EDGE + _HEADER - 12, left + size[1] / 2, heading, ink, vertical="bottom")
     for row, (image, found) in enumerate(zip(images, decompositions, strict=True)):
         top = _EDGE + _HEADER + row * (size[0] + _GAP)
-        for left, picture in zip(lefts, _row(image, found, layers), strict=True):
+        for left, picture in zip(lefts, panels(image, found, layers), strict=True):
             if picture is not None:
                 sheet.panel(top, left, size, picture)
     return sheet.figure
+
+
+def panels(
+    image: Float[np.ndarray, "H W C"], found: Decomposition, layers: int
+) -> list[UInt8[np.ndarray, "H W 3"] | None]:
+    """The pictures of one scene on `decomposition_sheet`; None where it has fewer objects than `layers`."""
+    painted = as_rgb(found.reconstruction)
+    single = [
+        np.where((found.instances == i + 1)[..., None], painted, np.uint8(0)) if i < len(found) else None
+        for i in range(layers)
+    ]
+    black = np.zeros((1, 3), np.uint8)
+    instances = np.concatenate([black, instance_colours(len(found))])[found.instances]
+    semantics = np.concatenate([black, prototype_colours(found.prototypes)])[found.instances]
+    return [as_rgb(image), painted, *single, semantics, instances]
+
+
+def as_rgb(picture: Float[np.ndarray, "H W C"]) -> UInt8[np.ndarray, "H W 3"]:
+    """A picture of values in [0, 1], grey or RGB, as 8-bit RGB."""
+    colours = np.round(255 * picture.clip(0, 1)).astype(np.uint8)
+    return np.broadcast_to(colours, (*colours.shape[:2], 3))
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
@@ -134,26 +155,6 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(kind)
     with whole_file(path) as file, rc_context({"svg.hashsalt": "pcdnet", "savefig.bbox": None}):
         figure.savefig(file, format=kind[1:], dpi=figure.dpi, metadata=undated)
-
-
-def _row(
-    image: Float[np.ndarray, "H W C"], found: Decomposition, layers: int
-) -> list[UInt8[np.ndarray, "H W 3"] | None]:
-    """The panels of one scene; None where it has fewer objects."""
-    painted = _rgb(found.reconstruction)
-    single = [
-        np.where((found.instances == i + 1)[..., None], painted, np.uint8(0)) if i < len(found) else None
-        for i in range(layers)
-    ]
-    black = np.zeros((1, 3), np.uint8)
-    instances = np.concatenate([black, instance_colours(len(found))])[found.instances]
-    semantics = np.concatenate([black, prototype_colours(found.prototypes)])[found.instances]
-    return [_rgb(image), painted, *single, semantics, instances]
-
-
-def _rgb(picture: Float[np.ndarray, "H W C"]) -> UInt8[np.ndarray, "H W 3"]:
-    colours = np.round(255 * picture.clip(0, 1)).astype(np.uint8)
-    return np.broadcast_to(colours, (*colours.shape[:2], 3))
 
 
 def _scale(side: int) -> int:

@@ -1,0 +1,126 @@
+"""Learning: train on re-created Tetrominoes from several seeds and score what was learned.
+
+usage: python -m benchmarks.learning [--preset tetrominoes] [--seeds 5] [--scenes 1000] [--set train.steps=600 ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from pcdnet.config import Config
+from pcdnet.data import tetrominoes
+from pcdnet.data.source import open_data
+from pcdnet.model.network import PCDNet
+from pcdnet.scene import Scenes
+from pcdnet.training.evaluation import evaluate
+from pcdnet.training.loop import Progress, fit
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+TRAIN_SCENES, VALID_SCENES = 60_000, 320
+
+
+def shape_ious(model: PCDNet) -> list[float]:
+    """For each of the 19 shapes the best IoU of any learned mask with it, wherever either lies in its frame."""
+    learned = (model.bank().masks > 0.5).float()
+    shapes = torch.from_numpy(tetrominoes.true_prototypes()[1])
+    grid = (64, 64)
+    product = torch.fft.rfft2(shapes, s=grid)[:, None] * torch.fft.rfft2(learned, s=grid).conj()[None]
+    overlap = torch.fft.irfft2(product, s=grid).flatten(2).amax(dim=-1)
+    union = shapes.sum((1, 2))[:, None] + learned.sum((1, 2))[None] - overlap
+    ious: list[float] = (overlap / union).amax(dim=1).tolist()
+    return ious
+
+
+def crispness(model: PCDNet) -> float:
+    """Share of mask values below 0.05 or above 0.95."""
+    masks = model.bank().masks
+    return float(((masks < 0.05) | (masks > 0.95)).float().mean())
+
+
+def one(config: Config, seed: int, scenes: int) -> dict[str, float]:
+    """Train one seed; all figures."""
+    config = dataclasses.replace(config, train=dataclasses.replace(config.train, seed=seed))
+    splits = 0
+    last: Progress | None = None
+
+    def watch(progress: Progress) -> None:
+        nonlocal splits, last
+        splits += sum(event.kind == "split" for event in progress.events)
+        last = progress
+
+    train = open_data("tetrominoes", count=TRAIN_SCENES, seed=1_000_000 + seed)
+    valid = open_data("tetrominoes", count=VALID_SCENES, seed=2_000_000 + seed)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        model = fit(train, config, valid=valid, out=Path(folder) / "run", watch=watch)
+        taken = time.perf_counter() - start
+    assert last is not None
+    fresh = evaluate(model, open_data("tetrominoes", count=scenes, seed=3_000_000 + seed))
+    ious = shape_ious(model)
+    result = {
+        "seed": seed,
+        "fg_ari": fresh.fg_ari or 0.0,
+        "perfect": fresh.perfect or 0.0,
+        "count_accuracy": fresh.count_accuracy or 0.0,
+        "mse": fresh.mse,
+        "shapes": float(np.sum(np.array(ious) >= 0.95)),
+        "least_iou": min(ious),
+        "crisp": crispness(model),
+        "splits": splits,
+        "minutes": taken / 60,
+        "images_per_second": last.step * config.train.batch / taken,
+        "parameters": fresh.parameters,
+    }
+    genuine = SHARED / "data" / "tetrominoes" / "tetrominoes_mini.tfrecords"
+    if genuine.is_file():
+        found = tetrominoes.read(genuine)
+        result["genuine_fg_ari"] = evaluate(model, Scenes(images=found.images, labels=found.labels)).fg_ari or 0.0
+    return result
+
+
+def main() -> None:
+    """Print a table row by row, then one JSON line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--preset", default="tetrominoes")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--scenes", type=int, default=1_000)
+    parser.add_argument("--set", nargs="*", default=[], help="fields to change, as section.field=value")
+    arguments = parser.parse_args()
+    tables = tomllib.loads(Config.preset(arguments.preset).to_toml())
+    for change in arguments.set:
+        name, value = change.split("=", 1)
+        section, field = name.split(".")
+        tables[section][field] = tomllib.loads(f"value = {value}")["value"]
+    text = "".join(
+        f"[{section}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in fields.items())
+        for section, fields in tables.items()
+    )
+    config = Config.from_toml(text)
+    rows = []
+    table = Table(
+        title=f"{arguments.preset} {' '.join(arguments.set)}: {arguments.scenes} fresh re-created Tetrominoes a seed"
+    )
+    for seed in arguments.seeds:
+        rows.append(one(config, seed, arguments.scenes))
+        print(json.dumps(rows[-1]), flush=True)
+    for name in rows[0]:
+        table.add_column(name.replace("_", " "), justify="right")
+    for row in rows:
+        table.add_row(*(f"{value:.6g}" for value in row.values()))
+    Console(width=180).print(table)
+    print(json.dumps({"benchmark": "learning", "preset": arguments.preset, "set": arguments.set, "rows": rows}))
+
+
+if __name__ == "__main__":
+    main()

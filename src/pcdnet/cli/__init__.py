@@ -1,0 +1,78 @@
+"""The command line: results on stdout, progress and complaints on stderr; one file a command.
+
+Exit codes: 0 fine; 1 a mistake that the user can cure, told in one sentence; 2 wrong usage; 130 interrupted; 141
+nobody reads the results any more. Whatever takes long to import is imported by the commands that need it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import tyro
+
+from pcdnet.cli.bench import Bench
+from pcdnet.cli.data import Data
+from pcdnet.cli.demo import Demo
+from pcdnet.cli.evaluate import Evaluate
+from pcdnet.cli.report import WriteReport
+from pcdnet.cli.train import Train, with_defaults
+from pcdnet.errors import PcdnetError
+
+Command = Demo | Train | Evaluate | WriteReport | Bench | Data
+"""What the command line is parsed to; each has its options as fields, and `run`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line, by default that of the process, and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        try:
+            if arguments == ["--version"]:
+                import pcdnet
+
+                print(f"pcdnet {pcdnet.__version__}")
+            else:
+                parse(arguments).run()
+        finally:
+            sys.stdout.flush()  # here, where a reader that went away can still be noticed
+    except PcdnetError as error:
+        return _complain(str(error), 1)
+    except MemoryError:
+        return _complain("there is not enough memory for so many images; ask for fewer", 1)
+    except KeyboardInterrupt as interruption:
+        return _complain(str(interruption) or "interrupted; nothing half-written is left", 130)
+    except BrokenPipeError:
+        # Python flushes stdout once more on its way out: let it flush into nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return 0
+
+
+def parse(arguments: Sequence[str]) -> Command:
+    """The command that the arguments ask for; wrong usage ends the process with exit code 2."""
+    # What training's options default to depends on the preset, so it is looked up before tyro reads the rest.
+    training: Any = with_defaults(arguments[1:] if arguments[:1] == ["train"] else [])
+    commands: Any = (
+        Annotated[Demo, tyro.conf.subcommand("demo")]
+        | Annotated[training, tyro.conf.subcommand("train")]
+        | Annotated[Evaluate, tyro.conf.subcommand("eval")]
+        | Annotated[WriteReport, tyro.conf.subcommand("report")]
+        | Annotated[Bench, tyro.conf.subcommand("bench")]
+        | Annotated[Data, tyro.conf.subcommand("data")]
+    )
+    command: Command = tyro.cli(
+        commands,
+        prog="pcdnet",
+        description="Find the repeating objects in images without labels, and explain every image as a stack of them.",
+        args=arguments,
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
+    return command
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"pcdnet: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,47 @@
+"""`pcdnet bench`: how fast a run takes images apart."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from dataclasses import dataclass
+
+from pcdnet.cli.arguments import DataName, Device, RunFolder
+
+BATCH, REPEATS, SECONDS = 64, 7, 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Measure how many images a second a run takes apart."""
+
+    folder: RunFolder
+
+    data: DataName = "tetrominoes"
+
+    json: bool = False
+    """Print one JSON object instead of a sentence."""
+
+    device: Device = "cpu"
+
+    def run(self) -> None:
+        """Do it."""
+        from pcdnet.cli.model import decompose, load_model
+        from pcdnet.data.source import TEST_SEED, open_data
+
+        model = load_model(self.folder, self.device)
+        images = open_data(self.data, count=BATCH, seed=TEST_SEED).images
+        objects = sum(map(len, decompose(model, images))) / len(images)  # it warms up, too
+        taken: list[float] = []
+        while len(taken) < REPEATS and (not taken or sum(taken) < SECONDS):
+            start = time.perf_counter()
+            model.decompose(images)
+            taken.append(time.perf_counter() - start)
+        speed = len(images) / statistics.median(taken)
+        if self.json:
+            figures = {"images_per_second": speed, "objects_per_image": objects, "batch": len(images)}
+            print(json.dumps({**figures, "repeats": len(taken), "device": self.device}))
+        else:
+            print(f"{speed:,.0f} images/s  {objects:.2f} objects per image")
+            print(f"the median of {len(taken)} batches of {len(images)} images on {self.device}")

@@ -1,0 +1,91 @@
+"""Origin: what a run was trained on, kept beside it; and the command that repeats its training."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pcdnet.config import PRESETS, Config
+from pcdnet.errors import PcdnetError
+
+ORIGIN = "origin.json"
+CONFIG = "config.toml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """What the configuration of a run does not say."""
+
+    data: str = "tetrominoes"
+    """What `--data` named."""
+
+    minutes: float | None = None
+    """How long training was to take, if that was said."""
+
+    def write(self, folder: Path) -> None:
+        """Put it into the run's folder."""
+        from pcdnet.output.files import whole_file
+
+        with whole_file(folder / ORIGIN) as file:
+            file.write(json.dumps(dataclasses.asdict(self), indent=1).encode() + b"\n")
+
+    @staticmethod
+    def read(folder: Path) -> Origin:
+        """The origin of a run; the usual one where nothing is written down, as for runs made in Python."""
+        path = folder / ORIGIN
+        if not path.is_file():
+            return Origin()
+        try:
+            words = json.loads(path.read_text(encoding="utf-8"))
+            data, minutes = words["data"], words["minutes"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise PcdnetError(f"cannot read {path}: {error!r}; delete it, and name the data with --data") from None
+        if not isinstance(data, str) or not isinstance(minutes, int | float | None):
+            raise PcdnetError(f"{path} holds data {data!r} and minutes {minutes!r}; delete it, and name them again")
+        return Origin(data=data, minutes=minutes)
+
+
+def stored_config(folder: Path) -> Config:
+    """The configuration of an existing run."""
+    if not (folder / CONFIG).is_file():
+        raise PcdnetError(f"{folder} is no run that can be resumed; leave out --resume to start one there")
+    return Config.load(folder / CONFIG)
+
+
+def differences(ours: Config, theirs: Config) -> Iterator[tuple[str, Any, Any]]:
+    """The fields (`model.prototypes`) in which two configurations differ, with both values."""
+    for section in dataclasses.fields(Config):
+        one, other = getattr(ours, section.name), getattr(theirs, section.name)
+        for field in dataclasses.fields(one):
+            a, b = getattr(one, field.name), getattr(other, field.name)
+            if a != b:
+                yield f"{section.name}.{field.name}", a, b
+
+
+def option(field: str, value: Any) -> list[str]:
+    """The words that set a field of the configuration on the command line."""
+    section, name = field.replace("_", "-").split(".")
+    if isinstance(value, bool):
+        return [f"--{section}.{name}" if value else f"--{section}.no-{name}"]
+    return [f"--{section}.{name}", *map(str, value if isinstance(value, tuple) else (value,))]
+
+
+def command(folder: Path, config: Config, origin: Origin) -> str:
+    """The command line that trains the same again: the nearest preset, and what differs from it."""
+    seedless = {
+        name: [change for change in differences(config, preset) if change[0] != "train.seed"]
+        for name, preset in PRESETS.items()
+    }
+    preset = min(seedless, key=lambda name: len(seedless[name]))
+    words = ["pcdnet", "train", "--preset", preset, "--data", origin.data, "--out", str(folder)]
+    words += ["--seed", str(config.train.seed)]
+    if origin.minutes is not None:
+        words += ["--minutes", f"{origin.minutes:g}"]
+    for field, value, _ in seedless[preset]:
+        words += option(field, value)
+    return shlex.join(words)

@@ -1,0 +1,34 @@
+"""Signals: Ctrl-C, or a request to terminate, ends the work at the next good moment; a second one at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stop_on_signal() -> Iterator[Callable[[], bool]]:
+    """Give a function that tells whether the work should end; within the block the first signal only asks for it."""
+    asked: list[int] = []
+
+    def handle(number: int, _: FrameType | None) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+        # Not print: the signal may have come in the middle of one, which must not be entered twice.
+        os.write(2, b"\nfinishing the step; Ctrl-C again stops at once\n")
+
+    former = {number: signal.getsignal(number) for number in _SIGNALS}
+    for number in _SIGNALS:
+        if former[number] != signal.SIG_IGN:  # a shell's background job is not to be stopped by Ctrl-C
+            signal.signal(number, handle)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -1,0 +1,78 @@
+"""TensorBoard: a run's metrics and prototypes, as event files in its folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from pcdnet.errors import PcdnetError
+from pcdnet.output.figures import prototype_sheet
+from pcdnet.training.run import METRICS, WEIGHTS, load
+
+if TYPE_CHECKING:
+    from pcdnet.training.loop import Progress
+
+FOLDER = "tensorboard"
+SCALARS = {"loss": "loss", "learning_rate": "lr", "in_use": "in_use"}
+
+
+class Board:
+    """Follows a run's metrics file: what TensorBoard shows is what the file holds, resumed parts included."""
+
+    def __init__(self, run: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise PcdnetError(
+                "--tensorboard needs a package that is not installed; install it with: pip install tensorboard"
+            ) from None
+        self._run, self._make = run, SummaryWriter
+        self._writer: Any = None
+        self._read = 0
+
+    def follow(self, progress: Progress) -> None:
+        """Pass on the lines that came since the last call and, at a validation, show the best prototypes so far."""
+        writer = self._open()
+        if (self._run / METRICS).is_file():
+            with (self._run / METRICS).open("rb") as file:
+                file.seek(self._read)
+                for line in file:
+                    self._read += len(line)
+                    _pass_on(writer, json.loads(line))
+        if progress.validation is not None and (self._run / WEIGHTS).is_file():
+            writer.add_image("prototypes", _sheet(self._run), progress.step, dataformats="HWC")
+
+    def close(self) -> None:
+        """Write what is left."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _open(self) -> Any:
+        # Not before training has begun: a folder that is refused must stay as it was.
+        if self._writer is None:
+            for old in (self._run / FOLDER).glob("events.out.tfevents*"):
+                old.unlink()
+            self._writer = self._make(self._run / FOLDER)
+        return self._writer
+
+
+def _pass_on(writer: Any, line: dict[str, Any]) -> None:
+    for key, name in SCALARS.items():
+        if key in line:
+            writer.add_scalar(name, line[key], line["step"])
+    fg_ari = line.get("validation", {}).get("fg_ari")
+    if fg_ari is not None:
+        writer.add_scalar("fg_ari", fg_ari, line["step"])
+
+
+def _sheet(run: Path) -> np.ndarray:
+    with torch.no_grad():
+        bank = load(run).bank()
+    canvas = FigureCanvasAgg(prototype_sheet(bank.prototypes.numpy(), bank.masks.numpy()))
+    canvas.draw()  # type: ignore[no-untyped-call]
+    return np.asarray(canvas.buffer_rgba())[..., :3]  # type: ignore[no-untyped-call]

@@ -1,0 +1,82 @@
+"""Curves: how numbers went over the steps of training, as SVG that takes its colours from the page around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+Points = Sequence[tuple[float, float]]
+
+MOST_POINTS = 300
+"""A longer curve is thinned to means of neighbours: more points than pixels tell nothing."""
+
+_WIDTH, _HEIGHT = 360, 200
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 10, 24
+
+
+def curve(points: Points, *, log: bool = False, low: float | None = None, high: float | None = None) -> Markup:
+    """An SVG picture of values over steps, or nothing if there are none; `low` and `high` widen its range."""
+    points = [(x, y) for x, y in points if math.isfinite(y) and (y > 0 or not log)]
+    if not points:
+        return Markup("")
+    values = [y for _, y in points] + [y for y in (low, high) if y is not None]
+    ticks = _decades(min(values), max(values)) if log else _ticks(min(values), max(values))
+    bottom, top = min(values[0], *values, *ticks), max(values[0], *values, *ticks)
+    last = max(1.0, *(x for x, _ in points))
+    steps = _ticks(0, last, whole=True)
+
+    def across(x: float) -> float:
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * x / last
+
+    def up(y: float) -> float:
+        a, b, v = (math.log10(n) if log else n for n in (bottom, top, y))
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * (v - a) / ((b - a) or 1)
+
+    lines, words = [], []
+    for y in ticks:
+        lines.append(f"M{_LEFT} {up(y):.1f}H{_WIDTH - _RIGHT}")
+        words.append(f'<text x="{_LEFT - 6}" y="{up(y) + 4:.1f}" text-anchor="end">{y:g}</text>')
+    words += [
+        f'<text x="{across(x):.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{x:,.0f}</text>' for x in steps if x <= last
+    ]
+    thin = _thinned(points, log)
+    path = "M" + "L".join(f"{across(x):.1f} {up(y):.1f}" for x, y in thin)
+    dots = "".join(f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="3"/>' for x, y in thin if len(thin) <= 20)
+    # Only numbers are put in here, so nothing needs escaping.
+    return Markup(
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"><path class="grid" d="{"".join(lines)}"/>{"".join(words)}'
+        f'<path class="curve" d="{path}"/>{dots}</svg>'
+    )
+
+
+def _ticks(low: float, high: float, *, whole: bool = False) -> list[float]:
+    """Three to six round numbers over a range."""
+    span = (high - low) or abs(high) or 1.0
+    size = 10 ** math.floor(math.log10(span / 3))
+    step = next(size * n for n in (1, 2, 5, 10) if span / (size * n) <= 5)
+    if whole:
+        step = max(step, 1)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [float(f"{n * step:.12g}") for n in range(first, max(last, first + 1) + 1)]
+
+
+def _decades(low: float, high: float) -> list[float]:
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    stride = max(1, math.ceil((last - first) / 5))
+    return [10.0**n for n in range(first, max(last, first + 1) + stride, stride)]
+
+
+def _thinned(points: Points, log: bool) -> Points:
+    """At most so many points: of neighbours the mean, on a logarithmic axis the geometric one."""
+    group = math.ceil(len(points) / MOST_POINTS)
+    if group == 1:
+        return points
+    thin = []
+    for first in range(0, len(points), group):
+        part = points[first : first + group]
+        x = sum(x for x, _ in part) / len(part)
+        y = sum(math.log(y) if log else y for _, y in part) / len(part)
+        thin.append((x, math.exp(y) if log else y))
+    return thin

@@ -1,0 +1,99 @@
+"""Display: how training goes, on stderr; a live line in a terminal, plain lines every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from pcdnet.output.events import told
+
+if TYPE_CHECKING:
+    from pcdnet.training.evaluation import Evaluation
+    from pcdnet.training.loop import Progress
+
+SECONDS = 5.0
+"""Time between two plain lines at least; the last is always printed."""
+
+
+class TrainingDisplay:
+    """To be called with the progress of training, within a `with` block that ends the live line."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._bar: Bar | None = None
+        if self._console.is_terminal:
+            columns = (BarColumn(bar_width=16), TextColumn("{task.description}"))
+            self._bar = Bar(*columns, console=self._console, transient=True)
+            self._task = self._bar.add_task("getting ready", total=None)
+        self._printed = -SECONDS
+
+    def __enter__(self) -> TrainingDisplay:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far it is; events and validations get lines that stay."""
+        now, last = time.monotonic(), progress.eta <= 0
+        if self._bar is not None:
+            # By time, not by steps: training may be given minutes, and then ends before its last step.
+            total = progress.seconds + progress.eta
+            self._bar.update(self._task, completed=progress.seconds, total=total, description=line(progress))
+        if last or (self._bar is None and now - self._printed >= SECONDS):
+            self._printed = now
+            self._say(line(progress))
+        events = [
+            {"step": progress.step, "event": event.kind, "prototype": event.prototype, "source": event.source}
+            for event in progress.events
+        ]
+        for step, words in told(events):
+            self._say(f"step {step}  {words}")
+        if progress.validation is not None:
+            self._say(f"step {progress.step}  validation  {summary(progress.validation)}")
+
+    def _say(self, words: str) -> None:
+        # Lines that stay are not wrapped, for those who search them; a console that never wraps breaks live lines.
+        self._console.print(words, soft_wrap=True, markup=False)
+
+
+def line(progress: Progress) -> str:
+    """The state of training in one line."""
+    return "  ".join(
+        [
+            f"step {progress.step}",
+            f"loss {_small(progress.loss)}",
+            f"prototypes in use {progress.in_use}/{progress.prototypes}",
+            f"{progress.images_per_second:.0f} images/s",
+            f"ETA {clock(progress.eta)}",
+        ]
+    )
+
+
+def summary(scores: Evaluation) -> str:
+    """The scores that matter, in one line."""
+    parts = []
+    if scores.fg_ari is not None and scores.perfect is not None:
+        parts = [f"FG-ARI {scores.fg_ari:.4f}", f"perfect {100 * scores.perfect:.1f} %"]
+    return "  ".join([*parts, f"MSE {_small(scores.mse)}", f"{scores.objects:.2f} objects per image"])
+
+
+def clock(seconds: float) -> str:
+    """A time as 0:07, 2:10 or 1:02:03."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _small(value: float) -> str:
+    return f"{value:.4f}" if value >= 0.001 or value == 0 else f"{value:.1e}"

@@ -1,0 +1,169 @@
+"""Healing: find prototypes that nothing needs and prototypes that stand for two shapes, and let one mend the other.
+
+Two diseases keep a bank from learning. A prototype may be superfluous: never chosen, or chosen only where another
+would have done as well. Another may be shared: two shapes are explained by a blur of both that fits neither. The
+first is known by its *value*, the error that no other prototype could have removed in its place; the second by the
+*error* it leaves under its own masks. Where the largest error exceeds the least value, the prototype of least value
+becomes a noisy copy of the one of largest error, and from then on the two compete for the two shapes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pcdnet.config import TrainConfig
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.geometry import Geometry, fast_size, support
+from pcdnet.model.network import Layers, PCDNet
+from pcdnet.model.windows import canvas, cut
+
+MEMORY = 0.97
+"""How much of the running averages is kept in a step."""
+IN_USE = 0.25
+"""A prototype counts as in use from this share of its fair share of objects."""
+HOPE = 0.5
+"""The share of a shared prototype's error that a split may be expected to remove."""
+COPY_NOISE = 0.15
+"""Half width of the noise that tells a copy from its original."""
+SOLID = 0.3
+"""What is painted brighter than this share of a prototype's brightest pixel counts when it is centred."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that was done to the bank."""
+
+    step: int
+    kind: str
+    """`split` (a superfluous prototype became a copy of a shared one) or `centre` (moved to the middle)."""
+    prototype: int
+    """Which prototype was changed."""
+    source: int
+    """Which prototype it was copied from; itself for `centre`."""
+
+
+@dataclass(slots=True)
+class Health:
+    """Running averages of how every prototype fares; updated in place, saved with the run."""
+
+    usage: Float[Tensor, "P"]
+    """Share of the chosen objects that are this prototype's."""
+    error: Float[Tensor, "P"]
+    """Squared error that is left under its masks, over all its objects in a batch."""
+    value: Float[Tensor, "P"]
+    """Squared error that no other prototype could have removed in its place, over all its objects in a batch."""
+    changed: Int[Tensor, "P"]
+    """The step at which it was last split."""
+
+    @staticmethod
+    def start(prototypes: int) -> Health:
+        """A bank of which nothing is known: all equally used."""
+        return Health(
+            usage=torch.full((prototypes,), 1 / prototypes),
+            error=torch.zeros(prototypes),
+            value=torch.zeros(prototypes),
+            changed=torch.zeros(prototypes, dtype=torch.long),
+        )
+
+    @torch.no_grad()
+    def observe(self, images: Float[Tensor, "B C H W"], layers: Layers) -> None:
+        """Take one explained batch into the averages."""
+        where, P = layers.placement, len(self.usage)
+        image, n = where.exists.nonzero(as_tuple=True)
+        prototype = where.prototype[image, n]
+        used = torch.bincount(prototype, minlength=P).cpu().float()
+        h, w = layers.masks.shape[-2:]
+        geometry = Geometry((images.shape[-2], images.shape[-1]), (h, w), (h - 1, w - 1))
+        left = canvas((layers.reconstruction - images).square().sum(dim=1, keepdim=True), geometry)
+        frames = cut(left, geometry, image, where.row[image, n], where.column[image, n])[..., 0]
+        under = (frames * layers.masks[image, n].clamp(0, 1)).sum(dim=(1, 2))
+        prototype = prototype.cpu()
+        errors = torch.zeros(P).index_add(0, prototype, under.float().cpu())
+        values = torch.zeros(P).index_add(0, prototype, where.margin[image, n].clamp(min=0).float().cpu())
+        self.usage.mul_(MEMORY).add_((1 - MEMORY) * used / used.sum().clamp(min=1))
+        self.error.mul_(MEMORY).add_((1 - MEMORY) * errors)
+        self.value.mul_(MEMORY).add_((1 - MEMORY) * values)
+
+    def in_use(self) -> int:
+        """How many prototypes are chosen often enough to learn."""
+        return int((self.usage >= IN_USE / len(self.usage)).sum())
+
+
+def heal(
+    model: PCDNet, optimizer: torch.optim.Adam, health: Health, config: TrainConfig, step: int, rng: torch.Generator
+) -> list[Event]:
+    """Look the bank over and mend what is sick; the events tell what was done."""
+    events = [Event(step, "centre", p, p) for p in centre(model, optimizer)]
+    rested = (step - health.changed >= 2 * config.heal_every) | (health.changed == 0)
+    value, error = health.value.where(rested, torch.inf), health.error.where(rested, 0)
+    target, source = int(value.argmin()), int(error.argmax())
+    if target != source and HOPE * error[source] > value[target]:
+        _copy(model, optimizer, source, target, rng)
+        for values in (health.usage, health.error, health.value):
+            values[target] = values[source] = values[source] / 2
+        health.changed[target] = health.changed[source] = step
+        events.append(Event(step, "split", target, source))
+    return events
+
+
+def likeness(bank: PrototypeBank) -> Float[Tensor, "P P"]:
+    """Correlation of every two prototypes under their masks, best aligned: 1 for the same shape at any place."""
+    with torch.no_grad():
+        objects = bank.prototypes * bank.masks
+        h, w = bank.frame
+        grid = fast_size(2 * h - 1), fast_size(2 * w - 1)
+        spectra = torch.fft.rfft2(objects / objects.flatten(1).norm(dim=1).clamp(min=1e-6)[:, None, None], s=grid)
+        maps: Tensor = torch.fft.irfft2(spectra[:, None] * spectra.conj()[None], s=grid)
+        return maps.flatten(2).amax(dim=-1)
+
+
+@torch.no_grad()
+def centre(model: PCDNet, optimizer: torch.optim.Adam) -> list[int]:
+    """Move prototypes whose mask lies off the centre of its frame back to it; which were moved.
+
+    What moves in at the rim is empty. Nothing changes in what is painted, as positions move the other way.
+    """
+    moved = []
+    bank = model.bank()
+    painted = bank.prototypes * bank.masks
+    solid = painted > SOLID * painted.amax(dim=(1, 2), keepdim=True)
+    h, w = bank.frame
+    for p, box in enumerate(support(solid.float())):
+        down, right = (h - box.height) // 2 - box.top, (w - box.width) // 2 - box.left
+        if not solid[p].any() or (down == 0 and right == 0):
+            continue
+        for values in (model.prototypes, model.masks):
+            _shift(values[p], down, right)
+            for name in ("exp_avg", "exp_avg_sq"):
+                if values in optimizer.state:
+                    _shift(optimizer.state[values][name][p], down, right)
+        moved.append(p)
+    return moved
+
+
+def _shift(frame: Float[Tensor, "h w"], down: int, right: int) -> None:
+    """Move a frame's content in place; zeros move in."""
+    h, w = frame.shape
+    moved = torch.zeros_like(frame)
+    to = slice(max(down, 0), h + min(down, 0)), slice(max(right, 0), w + min(right, 0))
+    source = slice(max(-down, 0), h + min(-down, 0)), slice(max(-right, 0), w + min(-right, 0))
+    moved[to] = frame[source]
+    frame.copy_(moved)
+
+
+@torch.no_grad()
+def _copy(model: PCDNet, optimizer: torch.optim.Adam, source: int, target: int, rng: torch.Generator) -> None:
+    """Make two noisy copies of one prototype, and let the optimizer forget where either was heading."""
+    for values in (model.prototypes, model.masks):
+        original = values[source].clamp(-0.1, 1.1)
+        for p in (target, source):
+            noise = COPY_NOISE * (2 * torch.rand(original.shape, generator=rng) - 1)
+            values[p] = original + noise.to(original)
+        if values in optimizer.state:
+            state = optimizer.state[values]
+            state["exp_avg"][target] = state["exp_avg"][source] = 0
+            state["exp_avg_sq"][target] = state["exp_avg_sq"][source]

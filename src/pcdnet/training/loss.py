@@ -1,0 +1,43 @@
+"""Loss: what training minimises (equation 6 of the paper, and a price on mask area)."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from pcdnet.config import LossConfig
+
+
+def loss_of(
+    images: Float[Tensor, "B C H W"],
+    painted: Float[Tensor, "B C H W"],
+    prototypes: Float[Tensor, "P h w"],
+    masks: Float[Tensor, "P h w"],
+    config: LossConfig,
+    share: float,
+) -> Float[Tensor, ""]:
+    """Mean squared error plus the weighted regularizers, on the raw prototypes and masks.
+
+    `share` is how much of the training is over: the price of mask area ends before the training does.
+    """
+    loss = (painted - images).square().mean()
+    if config.l1:
+        loss = loss + config.l1 * area(prototypes)
+    if config.tv:
+        loss = loss + config.tv * total_variation(masks)
+    if config.mask_area and share < config.mask_area_until:
+        # Values outside [0, 1] paint no more than those at its ends, so they cost no more.
+        loss = loss + config.mask_area * masks.clamp(0, 1).mean()
+    return loss
+
+
+def area(prototypes: Float[Tensor, "P h w"]) -> Float[Tensor, ""]:
+    """The mean over prototypes of their absolute values' sum: L1 of the paper."""
+    return prototypes.abs().sum(dim=(1, 2)).mean()
+
+
+def total_variation(masks: Float[Tensor, "P h w"]) -> Float[Tensor, ""]:
+    """The mean over masks of the absolute differences of neighbouring pixels: TV of the paper."""
+    down = (masks[:, 1:] - masks[:, :-1]).abs().sum(dim=(1, 2))
+    right = (masks[:, :, 1:] - masks[:, :, :-1]).abs().sum(dim=(1, 2))
+    return (down + right).mean()

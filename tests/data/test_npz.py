@@ -1,0 +1,157 @@
+"""Laws of .npz files: what was saved is read, and what cannot be images is refused before memory is taken."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pcdnet.data import npz
+from pcdnet.data.npz import read
+from pcdnet.errors import PcdnetError
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (5, 4, 6, 3), dtype=np.uint8)
+LABELS = np.random.default_rng(1).integers(0, 3, (5, 4, 6), dtype=np.int32)
+
+
+def saved(folder: Path, **arrays: np.ndarray) -> Path:
+    path = folder / "scenes.npz"
+    np.savez_compressed(path, allow_pickle=True, **arrays)
+    return path
+
+
+def claimed(folder: Path, header: bytes, content: bytes = b"") -> Path:
+    """A file whose array `image` has a header of one's own."""
+    path = folder / "claimed.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        start = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+        file.writestr("image.npy", start + content)
+    return path
+
+
+def test_images_and_labels_come_back_as_they_were_saved(tmp_path: Path) -> None:
+    scenes = read(saved(tmp_path, image=IMAGES, labels=LABELS, other=np.zeros(3)))
+    np.testing.assert_array_equal(scenes.images, IMAGES)
+    np.testing.assert_array_equal(scenes.labels, LABELS)
+    assert scenes.images.flags.writeable  # torch warns of arrays that are not
+    assert scenes.name == "scenes"
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "<i8", ">i4", "bool"])
+def test_labels_of_any_integer_type_are_the_same_labels(dtype: str, tmp_path: Path) -> None:
+    labels = LABELS.astype(dtype)
+    found = read(saved(tmp_path, image=IMAGES, labels=labels)).labels
+    assert found is not None
+    assert found.dtype.isnative
+    assert found.dtype.kind in "iu"
+    np.testing.assert_array_equal(found, labels)
+
+
+@pytest.mark.parametrize("trailing", [False, True])
+@pytest.mark.parametrize("opaque", [1, 255])
+def test_masks_are_labels_with_the_background_first(opaque: int, trailing: bool, tmp_path: Path) -> None:
+    mask = (LABELS[:, None] == np.arange(3)[:, None, None]).astype(np.uint8) * np.uint8(opaque)
+    scenes = read(saved(tmp_path, image=IMAGES, mask=mask[..., None] if trailing else mask))
+    np.testing.assert_array_equal(scenes.labels, LABELS)
+
+
+def test_a_pixel_that_no_mask_claims_is_background(tmp_path: Path) -> None:
+    scenes = read(saved(tmp_path, image=IMAGES, mask=np.zeros((5, 3, 4, 6), np.uint8)))
+    assert scenes.labels is not None
+    assert not scenes.labels.any()
+
+
+def test_grey_images_need_no_channel_axis_and_truth_is_optional(tmp_path: Path) -> None:
+    scenes = read(saved(tmp_path, image=IMAGES[..., 0]))
+    np.testing.assert_array_equal(scenes.images, IMAGES[..., :1])
+    assert scenes.labels is None
+
+
+@pytest.mark.parametrize("limit", [1, 3, 5, 9])
+def test_fewer_scenes_are_the_first(limit: int, tmp_path: Path) -> None:
+    scenes = read(saved(tmp_path, image=IMAGES, labels=LABELS), limit=limit)
+    np.testing.assert_array_equal(scenes.images, IMAGES[:limit])
+    np.testing.assert_array_equal(scenes.labels, LABELS[:limit])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "complaint"),
+    [
+        ({"images": IMAGES}, "no array 'image' .it holds images."),
+        ({"image": IMAGES / 255}, "is of type float64; save uint8"),
+        ({"image": IMAGES[0, 0]}, "has shape .6, 3.; save images x height"),
+        ({"image": np.zeros((2, 4, 6, 4), np.uint8)}, "with 1 or 3 channels"),
+        ({"image": IMAGES[:0]}, "no pixel; save at least one image"),
+        ({"image": np.asfortranarray(IMAGES)}, "column by column; save numpy.ascontiguousarray"),
+        ({"image": np.array([None, "x"], object)}, "type object; save uint8"),
+        ({"image": IMAGES, "labels": LABELS[:4]}, "does not fit 5 images of 4x6; save images x height x width"),
+        ({"image": IMAGES, "labels": LABELS / 2}, "is of type float64; save integers"),
+        ({"image": IMAGES, "labels": LABELS - 1}, "goes down to -1; save 0 for background"),
+        ({"image": IMAGES, "mask": LABELS}, "does not fit 5 images of 4x6; save images x entities x height x width"),
+        ({"image": IMAGES, "mask": np.zeros((5, 0, 4, 6), np.uint8)}, "does not fit 5 images"),
+    ],
+)
+def test_arrays_that_are_no_scenes_are_refused(arrays: dict[str, np.ndarray], complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(PcdnetError, match=complaint):
+        read(saved(tmp_path, **arrays))
+
+
+def test_a_few_bytes_cannot_claim_all_memory(tmp_path: Path) -> None:
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (99999999, 4096, 4096, 3), }\n"
+    with pytest.raises(PcdnetError, match="more than the limit of 8 GiB; split it"):
+        read(claimed(tmp_path, header))
+
+
+def test_a_limit_makes_a_huge_file_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path, image=IMAGES)
+    monkeypatch.setattr(npz, "MOST_BYTES", 3 * IMAGES[0].size)
+    with pytest.raises(PcdnetError, match="split it"):
+        read(path)
+    assert len(read(path, limit=3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("header", "complaint"),
+    [
+        (
+            b"{'descr': '|u1', 'fortran_order': False, 'shape': (2, 4, 4, 3), }\n",
+            "is cut off .7 of 96 bytes",
+        ),
+        (b"{'descr': '|u1', 'fortran_order': False, 'shape': (-2, 4, 4, 3), }\n", "claims the shape"),
+        (b"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n", "type object"),
+        (b"__import__('os').abort()\n", "no readable header"),
+    ],
+)
+def test_a_header_is_not_believed(header: bytes, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(PcdnetError, match=complaint):
+        read(claimed(tmp_path, header, b"1234567"))
+
+
+def test_damage_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "scenes.npz"
+    np.savez(path, image=IMAGES)
+    whole = path.read_bytes()
+    at = whole.index(IMAGES[2].tobytes())
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    with pytest.raises(PcdnetError, match="no sound .npz file .Bad CRC"):
+        read(path)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(PcdnetError, match="no sound .npz file"):
+        read(path)
+
+
+def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(PcdnetError, match="does not exist; give the path of an .npz file"):
+        read(tmp_path / "missing.npz")
+    with pytest.raises(PcdnetError, match="cannot be read"):
+        read(tmp_path)
+    single = io.BytesIO()
+    np.save(single, IMAGES)
+    (tmp_path / "single.npz").write_bytes(single.getvalue())
+    with pytest.raises(PcdnetError, match="save it again with numpy.savez"):
+        read(tmp_path / "single.npz")
+    with pytest.raises(PcdnetError, match="the limit is 0 scenes"):
+        read(tmp_path / "single.npz", limit=0)

@@ -1,0 +1,241 @@
+"""Laws of the report: one file that needs nothing else, true to the numbers, and safe against what it is given."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import io
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pcdnet.data.tetrominoes import generate, true_prototypes
+from pcdnet.decomposition import Decomposition
+from pcdnet.errors import PcdnetError
+from pcdnet.output.curves import MOST_POINTS, curve
+from pcdnet.output.report import ALIKE, IDLE, BankHealth, Report, bank_use, render, write_report
+
+SCENES = generate(3, seed=0)
+IMAGES = SCENES.images.astype(np.float32) / 255
+
+
+def decomposition(index: int, error: float = 0.0) -> Decomposition:
+    """The true decomposition of a scene, painted too bright by a little if an error is wanted."""
+    return Decomposition(
+        prototypes=SCENES.shapes[index].astype(np.int32),
+        positions=np.stack([SCENES.rows[index], SCENES.columns[index]], axis=-1).astype(np.int32),
+        colours=SCENES.colours[index].astype(np.float32),
+        gains=np.ones(3, np.float32),
+        instances=SCENES.labels[index].astype(np.int32),
+        reconstruction=IMAGES[index] + np.float32(error),
+        error=0.0,
+    )
+
+
+def report(**changes: Any) -> Report:
+    prototypes, masks = true_prototypes()
+    health = BankHealth(
+        usage=np.full(19, 1 / 19),
+        error=np.full(19, 0.5),
+        likeness=np.eye(19) + 0.5,
+        changed=np.arange(19) * 1000,
+    )
+    whole = Report(
+        name="first",
+        data="3 scenes: re-created Tetrominoes",
+        scores={"fg_ari": 0.98765, "mse": 0.00123, "ari": None, "parameters": 23750},
+        prototypes=prototypes,
+        masks=masks,
+        health=health,
+        metrics=[
+            {"step": 1, "loss": 0.1, "in_use": 19},
+            {"step": 2, "event": "centre", "prototype": 4, "source": 4},
+            {"step": 2, "event": "centre", "prototype": 5, "source": 5},
+            {"step": 2, "event": "split", "prototype": 3, "source": 7},
+            {"step": 2, "loss": 0.01, "in_use": 18},
+            {"step": 2, "validation": {"fg_ari": 0.9, "mse": 0.2}},
+        ],
+        images=IMAGES,
+        decompositions=[decomposition(index) for index in range(3)],
+        config="[model]\nprototypes = 19\n",
+        command="pcdnet train --out first",
+        version="9.9.9",
+    )
+    return dataclasses.replace(whole, **changes)
+
+
+class Page(HTMLParser):
+    """The words, pictures and addresses of a page; open elements must be closed in order."""
+
+    VOID = ("meta", "img", "path", "circle", "br", "link")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.words, self.open = "", list[str]()
+        self.pictures, self.addresses = list[str](), list[str]()
+        self.feed(text)
+        self.words = " ".join(self.words.split())
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for name, value in attributes:
+            if name in ("src", "href", "srcset", "action", "data"):
+                (self.pictures if (value or "").startswith("data:image/png") else self.addresses).append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words += f" {data}"
+
+
+def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
+    write_report(report(), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.open == []
+    assert page.addresses == []
+    assert "<script" not in text
+    assert "http" not in text
+    assert "url(" not in text
+    assert 'name="viewport"' in text
+    assert "prefers-color-scheme: dark" in text
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_scores_that_are_known_are_shown_and_others_left_out() -> None:
+    words = Page(render(report())).words
+    assert "FG-ARI 98.77 %" in words
+    assert "MSE 0.0012" in words
+    assert "parameters 23,750" in words
+    assert "agreement on all pixels" not in words  # ARI is None
+    assert "count accuracy" not in words
+
+
+def test_every_prototype_is_shown_with_its_mask_pixel_by_pixel() -> None:
+    pictures = Page(render(report())).pictures
+    prototypes, masks = true_prototypes()
+    for p in range(19):
+        for shown, truth in zip(pictures[2 * p : 2 * p + 2], (prototypes[p], masks[p]), strict=True):
+            pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(shown.partition(",")[2]))))
+            np.testing.assert_array_equal(pixels, np.repeat(np.round(255 * truth)[..., None], 3, axis=-1))
+    assert len(pictures) == 2 * 19 + 3 * (2 + 3 + 2)
+
+
+def test_sick_prototypes_are_named() -> None:
+    usage, likeness = np.full(19, 1 / 19), np.eye(19)
+    usage[[2, 5]] = 0.9 * IDLE / 19
+    likeness[3, 8] = likeness[8, 3] = ALIKE + 0.01
+    health = BankHealth(usage=usage, error=np.full(19, np.nan), likeness=likeness, changed=np.zeros(19, np.int64))
+    page = render(report(health=health))
+    words = Page(page).words
+    assert "19 prototypes: 17 in use, 2 and 5 idle; alike are 3 and 8." in words
+    assert "most like 8 (0.96)" in words
+    assert "last split never" in words
+    assert len(re.findall('class="card kind sick"', page)) == 4
+
+
+def test_a_healthy_bank_is_called_so() -> None:
+    healthy = dataclasses.replace(report().health, likeness=np.eye(19) * 1.0)
+    page = render(report(health=healthy))
+    assert "19 prototypes: all in use; no two are alike." in Page(page).words
+    assert 'kind sick"' not in page
+    assert "last split step 18,000" in Page(page).words
+
+
+def test_healing_is_told_in_order() -> None:
+    words = Page(render(report())).words
+    assert (
+        "step 2 prototypes 4 and 5 moved to the centre step 2 prototype 3 was hardly needed: now a copy of 7" in words
+    )
+    assert "Nothing had to be done" in Page(render(report(metrics=[]))).words
+
+
+def test_names_cannot_become_markup() -> None:
+    evil = "<script>alert('&')</script>"
+    text = render(report(name=evil, data=evil, config=evil, command=evil, version=evil))
+    assert "<script" not in text
+    assert Page(text).words.count("alert") == 6  # the title has the name, too
+
+
+def test_one_prototype_and_no_scene_make_a_page_too() -> None:
+    health = BankHealth(usage=np.ones(1), error=np.zeros(1), likeness=np.ones((1, 1)), changed=np.zeros(1, np.int64))
+    frame, back = np.ones((1, 3, 3), np.float32), np.ones((35, 35, 3), np.float32)
+    page = Page(
+        render(
+            report(prototypes=frame, masks=frame, health=health, images=IMAGES[:0], decompositions=[], background=back)
+        )
+    )
+    assert "most like none" in page.words
+    assert "Background" in page.words
+    assert "Scenes taken apart" not in page.words
+
+
+def test_images_without_decompositions_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PcdnetError, match="3 images and 0 decompositions"):
+        write_report(report(decompositions=[]), tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_use_and_error_are_those_of_the_objects() -> None:
+    found = [decomposition(index, error=0.1) for index in range(3)]
+    usage, error = bank_use(IMAGES, found, 19)
+    counts = np.bincount(SCENES.shapes.ravel(), minlength=19)
+    np.testing.assert_allclose(usage, counts / 9)
+    # Every sprite has 100 pixels of 3 channels, each wrong by 0.1.
+    np.testing.assert_allclose(error[counts > 0], 100 * 3 * 0.1**2, rtol=1e-4)
+    assert np.isnan(error[counts == 0]).all()
+
+
+def test_use_of_nothing_is_nothing() -> None:
+    usage, error = bank_use(IMAGES[:0], [], 4)
+    assert not usage.any()
+    assert np.isnan(error).all()
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize(
+    "values",
+    [[1.0], [0.5, 0.5], [0.0, 1.0], [1e-6, 1e3], [float("nan"), 1.0], [-1.0, 2.0], list(np.linspace(1, 2, 999))],
+)
+def test_a_curve_stays_within_its_picture(values: list[float], log: bool) -> None:
+    svg = curve(list(enumerate(values)), log=log)
+    path = re.search(r'class="curve" d="M([^"]*)"', svg)
+    assert path is not None
+    points = [tuple(map(float, point.split())) for point in path[1].split("L")]
+    assert 1 <= len(points) <= MOST_POINTS
+    assert all(0 <= x <= 360 and 0 <= y <= 200 for x, y in points)
+
+
+def test_a_curve_of_nothing_is_nothing() -> None:
+    assert curve([]) == ""
+    assert curve([(1, 0.0)], log=True) == ""
+
+
+def test_higher_is_higher_up() -> None:
+    for log in (False, True):
+        path = re.search(r'class="curve" d="M([^"]*)"', curve([(0, 1.0), (1, 2.0), (2, 4.0)], log=log))
+        assert path is not None
+        heights = [float(point.split()[1]) for point in path[1].split("L")]
+        assert heights == sorted(heights, reverse=True)
+
+
+def test_the_report_needs_no_torch() -> None:
+    code = "import sys, pcdnet.output.report, pcdnet.output.display; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_idle_is_what_training_calls_idle() -> None:
+    from pcdnet.training.healing import IN_USE
+
+    assert IDLE == IN_USE
