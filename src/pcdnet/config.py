@@ -81,14 +81,10 @@ class LossConfig:
     mask_area: float = 0.0
     """Price of mask area, as a weight on the masks' mean; it makes masks tight where the picture is black anyway."""
 
-    mask_area_until: float = 0.75
-    """Share of the training in which mask area has its price; after it dark parts of objects recover."""
-
     def __post_init__(self) -> None:
         _at_least("loss", "l1", self.l1, 0)
         _at_least("loss", "tv", self.tv, 0)
         _at_least("loss", "mask_area", self.mask_area, 0)
-        _at_least("loss", "mask_area_until", self.mask_area_until, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +106,7 @@ class TrainConfig:
     decay_epochs: int = 5
     """Epochs between two decays of the learning rate."""
 
-    cooldown: float = 0.4
+    cooldown: float = 0.25
     """Share of the steps, at the end, over which the learning rate falls to a twentieth."""
 
     noise: float = 0.5
@@ -131,7 +127,7 @@ class TrainConfig:
     heal_every: int = 50
     """Steps between two looks at the health of the bank; 0 never looks."""
 
-    heal_until: float = 0.75
+    heal_until: float = 0.6
     """Share of the steps after which the bank is left alone, to settle."""
 
     validate_every: int = 250
@@ -263,7 +259,7 @@ def _toml(value: Any) -> str:
 _TETROMINOES = ModelConfig(min_gain=1.0)
 _AS_IN_THE_PAPER = {"cooldown": 0.0, "mask_noise_until": 1.0, "heal_every": 0, "noise_steps": 500}
 PRESETS: dict[str, Config] = {
-    "tetrominoes": Config(model=_TETROMINOES, loss=LossConfig(mask_area=0.02), train=TrainConfig(steps=1600)),
+    "tetrominoes": Config(model=_TETROMINOES, loss=LossConfig(mask_area=0.01), train=TrainConfig(steps=1600)),
     "tetrominoes-paper": Config(
         model=dataclasses.replace(_TETROMINOES, colour="network", refinement=0),
         loss=LossConfig(l1=1e-3, tv=1e-3),

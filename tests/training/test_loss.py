@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 
 from pcdnet.config import LossConfig
@@ -26,8 +28,9 @@ def test_the_regularizers_are_those_of_the_paper(rng: torch.Generator) -> None:
 def test_the_loss_adds_up(rng: torch.Generator) -> None:
     images, painted = torch.rand(2, 3, 6, 6, generator=rng), torch.rand(2, 3, 6, 6, generator=rng)
     prototypes, masks = torch.rand(3, 4, 5, generator=rng), torch.rand(3, 4, 5, generator=rng) * 2 - 0.5
-    config = LossConfig(l1=0.1, tv=0.2, mask_area=0.3, mask_area_until=0.5)
+    config = LossConfig(l1=0.1, tv=0.2, mask_area=0.3)
     plain = (images - painted).square().mean() + 0.1 * area(prototypes) + 0.2 * total_variation(masks)
-    priced = plain + 0.3 * masks.clamp(0, 1).mean()
-    torch.testing.assert_close(loss_of(images, painted, prototypes, masks, config, 0.4), priced)
-    torch.testing.assert_close(loss_of(images, painted, prototypes, masks, config, 0.6), plain)
+    priced = plain + 0.3 * masks.clamp(min=0).mean()
+    torch.testing.assert_close(loss_of(images, painted, prototypes, masks, config), priced)
+    config = dataclasses.replace(config, mask_area=0.0)
+    torch.testing.assert_close(loss_of(images, painted, prototypes, masks, config), plain)

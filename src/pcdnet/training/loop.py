@@ -180,7 +180,7 @@ class _Trainer:
             group["lr"] = rate
         images = self._batch(step)
         layers = model(images, noisy_bank(model, train, step, share, rng))
-        loss = loss_of(images, layers.reconstruction, model.prototypes, model.masks, self._config.loss, share)
+        loss = loss_of(images, layers.reconstruction, model.prototypes, model.masks, self._config.loss)
         if not torch.isfinite(loss):
             kept = (
                 f"the last good weights are in {self._run.folder}" if self._run else "give --out to keep good weights"

@@ -14,20 +14,16 @@ def loss_of(
     prototypes: Float[Tensor, "P h w"],
     masks: Float[Tensor, "P h w"],
     config: LossConfig,
-    share: float,
 ) -> Float[Tensor, ""]:
-    """Mean squared error plus the weighted regularizers, on the raw prototypes and masks.
-
-    `share` is how much of the training is over: the price of mask area ends before the training does.
-    """
+    """Mean squared error plus the weighted regularizers, on the raw prototypes and masks."""
     loss = (painted - images).square().mean()
     if config.l1:
         loss = loss + config.l1 * area(prototypes)
     if config.tv:
         loss = loss + config.tv * total_variation(masks)
-    if config.mask_area and share < config.mask_area_until:
-        # Values outside [0, 1] paint no more than those at its ends, so they cost no more.
-        loss = loss + config.mask_area * masks.clamp(0, 1).mean()
+    if config.mask_area:
+        # Values above 1 paint no more than 1, but they pay: a useless pixel that strayed there would never come back.
+        loss = loss + config.mask_area * masks.clamp(min=0).mean()
     return loss
 
 
