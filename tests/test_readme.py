@@ -22,7 +22,7 @@ def test_the_lines_of_python_run(
     (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert "20_000" in code
     quick = dataclasses.replace(Config.preset("tetrominoes"), train=TrainConfig(steps=4, batch=8))
-    monkeypatch.setattr(Config, "preset", staticmethod(lambda name: quick))
+    monkeypatch.setattr(Config, "preset", staticmethod(lambda _: quick))
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     exec(compile(code.replace("20_000", "64"), "README.md", "exec"), names)
