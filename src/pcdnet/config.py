@@ -48,7 +48,7 @@ class ModelConfig:
     """How many restarts an image gets at most that greedy selection explains badly; 0 turns all refinement off."""
 
     overhang: float = 0.5
-    """How much of a prototype's frame may lie outside the image, as a share of its height or width."""
+    """How much of the smallest frame that holds every object may lie outside the image, as a share of its sides."""
 
     brightest: float = 1.5
     """Largest colour gain that the closed form may choose; it keeps faint leftovers from being blown up."""

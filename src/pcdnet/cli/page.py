@@ -41,7 +41,7 @@ def write_page(folder: Path, model: PCDNet, scenes: Scenes, path: Path | None = 
     splits = np.zeros(len(bank.prototypes), dtype=np.int64)
     metrics = run.metrics()
     for line in metrics:
-        if line.get("event") in ("split", "merge"):
+        if line.get("event") == "split":
             splits[[line["prototype"], line["source"]]] = line["step"]
     report = Report(
         name=str(folder),

@@ -109,9 +109,9 @@ def _sweep(search: Search, selection: Selection) -> Int[Tensor, "B N"]:
     planes, behind, covered = _painted(search, selection)
     quadratics = Quadratics.zeros(planes, candidates.row.shape[1], C)
     exists = script != EMPTY
-    available = candidates.exists.scatter(
-        1, script.clamp(min=0), ~exists & candidates.exists.gather(1, script.clamp(min=0))
-    )
+    available = candidates.exists.clone()
+    chosen, slot = exists.nonzero(as_tuple=True)
+    available[chosen, script[chosen, slot]] = False
     doubtful = exists & (_error_in_frames(search, selection, behind) >= _least(search))
     for n in range(N):
         image = exists[:, n].nonzero()[:, 0]

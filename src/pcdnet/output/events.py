@@ -13,7 +13,7 @@ MOST_NAMED = 4
 def told(events: Iterable[Mapping[str, Any]]) -> list[tuple[int, str]]:
     """The step and the sentence of every event, in order; prototypes that were centred in one step share one.
 
-    An event has `step`, `event` (split, merge or centre), `prototype` and `source`, as in a run's metrics.
+    An event has `step`, `event` (split or centre), `prototype` and `source`, as in a run's metrics.
     """
     lines = []
     for (step, kind), group in groupby(events, key=lambda event: (event["step"], event["event"])):
@@ -21,7 +21,7 @@ def told(events: Iterable[Mapping[str, Any]]) -> list[tuple[int, str]]:
             moved = [event["prototype"] for event in group]
             lines.append((step, f"{_named(moved)} moved to the centre"))
         else:
-            why = {"split": "was hardly needed", "merge": "looked like another"}.get(kind, f"had a {kind}")
+            why = "was hardly needed" if kind == "split" else f"had a {kind}"
             lines += [(step, f"prototype {e['prototype']} {why}: now a copy of {e['source']}") for e in group]
     return lines
 

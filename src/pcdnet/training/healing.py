@@ -3,8 +3,8 @@
 Two diseases keep a bank from learning. A prototype may be superfluous: never chosen, or chosen only where another
 would have done as well. Another may be shared: two shapes are explained by a blur of both that fits neither. The
 first is known by its *value*, the error that no other prototype could have removed in its place; the second by the
-*error* it leaves under its own masks. Where the largest error exceeds the least value, the prototype of least value
-becomes a noisy copy of the one of largest error, and from then on the two compete for the two shapes.
+*error* it leaves under its own masks. Where half the largest error exceeds the least value, the prototype of least
+value becomes a noisy copy of the one of largest error, and from then on the two compete for the two shapes.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Event:
     """One thing that was done to the bank."""
 
     step: int
+    """When, as the number of steps then done."""
     kind: str
     """`split` (a superfluous prototype became a copy of a shared one) or `centre` (moved to the middle)."""
     prototype: int
@@ -125,7 +126,8 @@ def likeness(bank: PrototypeBank) -> Float[Tensor, "P P"]:
 def centre(model: PCDNet, optimizer: torch.optim.Adam) -> list[int]:
     """Move prototypes whose mask lies off the centre of its frame back to it; which were moved.
 
-    What moves in at the rim is empty. Nothing changes in what is painted, as positions move the other way.
+    What moves in at the rim is empty, and what faintly lay at the other rim is lost; the rest is painted as before,
+    since the positions at which it is found move the other way.
     """
     moved = []
     bank = model.bank()

@@ -124,11 +124,6 @@ class Run:
         """Whether there is something to go on from."""
         return (self.folder / STATE).is_file()
 
-    def health(self) -> Health:
-        """How the prototypes fared when the state was last saved."""
-        tensors, _ = _load(self.folder / STATE)
-        return Health(*(tensors[f"health.{key}"] for key in ("usage", "error", "value", "changed")))
-
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of the metrics file; a last line that was cut off is left out."""
         path = self.folder / METRICS
@@ -172,14 +167,10 @@ def load(folder: str | Path, device: str = "cpu") -> PCDNet:
     if not path.is_file():
         raise PcdnetError(f"{run.folder} has no weights yet; train it to its first validation with --resume")
     tensors, _ = _load(path)
-    model = new_model(run.config, tensors.get("background"))
+    background = tensors.get("background")
+    model = PCDNet(run.config.model, None if background is None else (background.shape[1], background.shape[2]))
     _fill(model, tensors, path)
     return model.to(device).eval()
-
-
-def new_model(config: Config, background: Tensor | None = None) -> PCDNet:
-    """An untrained model; the background's size, if there is one, is that of the given one."""
-    return PCDNet(config.model, None if background is None else (background.shape[1], background.shape[2]))
 
 
 def _load(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
