@@ -14,6 +14,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from pcdnet.errors import PcdnetError
 
 ColourModule = Literal["solve", "network", "none"]
+Localization = Literal["phase", "gain"]
+Start = Literal["constant", "images"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +27,9 @@ class ModelConfig:
 
     prototype_size: tuple[int, int] = (25, 25)
     """Height and width of a prototype's frame in pixels: at least as large as the largest object."""
+
+    localization: Localization = "phase"
+    """How places are found: by phase correlation (phase), best if crisp, or by the gain there (gain), best if smooth."""
 
     objects: int = 3
     """How many objects an image may hold at most; fewer are chosen where fewer explain it."""
@@ -53,6 +58,12 @@ class ModelConfig:
     brightest: float = 1.5
     """Largest colour gain that the closed form may choose; it keeps faint leftovers from being blown up."""
 
+    min_visible: float = 0.0
+    """Least share of an object's mask that others must not hide; above 0 where things stand side by side."""
+
+    min_solid: float = 0.0
+    """Least share of an object's mask in which it must explain the image better than the background does."""
+
     def __post_init__(self) -> None:
         for name in ("prototypes", "objects", "peaks"):
             _at_least("model", name, getattr(self, name), 1)
@@ -64,6 +75,9 @@ class ModelConfig:
         _at_least("model", "refinement", self.refinement, 0)
         if not 0 <= self.overhang < 1:
             raise PcdnetError(f"model.overhang is {self.overhang}; use a share from 0 up to, not including, 1")
+        for name in ("min_visible", "min_solid"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise PcdnetError(f"model.{name} is {getattr(self, name)}; use a share from 0 to 1")
         if not self.brightest > 0:
             raise PcdnetError(f"model.brightest is {self.brightest}; use a number above 0, 1.5 by default")
 
@@ -100,6 +114,9 @@ class TrainConfig:
     learning_rate: float = 0.01
     """Adam's learning rate at the start."""
 
+    background_pace: float = 0.1
+    """Factor on the learning rate for the background: what it learns quickly, no object need explain."""
+
     decay: float = 1.0
     """Factor on the learning rate every `decay_epochs` epochs; 1 leaves it as it is."""
 
@@ -108,6 +125,9 @@ class TrainConfig:
 
     cooldown: float = 0.25
     """Share of the steps, at the end, over which the learning rate falls to a twentieth."""
+
+    start: Start = "constant"
+    """What training starts from: the paper's grey squares (constant), or shapes that stand out in images (images)."""
 
     noise: float = 0.5
     """Half width of the uniform noise on prototypes in the first steps."""
@@ -139,7 +159,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "decay_epochs", "validate_every"):
             _at_least("train", name, getattr(self, name), 1)
-        for name in ("noise", "noise_steps", "mask_noise", "heal_every", "seed"):
+        for name in ("background_pace", "noise", "noise_steps", "mask_noise", "heal_every", "seed"):
             _at_least("train", name, getattr(self, name), 0)
         for name in ("cooldown", "noise_probability", "mask_noise_until", "heal_until"):
             if not 0 <= getattr(self, name) <= 1:
@@ -257,22 +277,74 @@ def _toml(value: Any) -> str:
 
 
 _TETROMINOES = ModelConfig(min_gain=1.0)
-_AS_IN_THE_PAPER = {"cooldown": 0.0, "mask_noise_until": 1.0, "heal_every": 0, "noise_steps": 500}
+_SPACE_INVADERS = ModelConfig(
+    prototypes=14,
+    prototype_size=(20, 20),
+    localization="gain",
+    objects=50,
+    peaks=10,
+    background=True,
+    min_gain=1.0,
+    refinement=0,
+    min_visible=0.5,
+    min_solid=0.3,
+)
+_NGSIM = ModelConfig(
+    prototypes=30,
+    prototype_size=(20, 40),
+    localization="gain",
+    objects=33,
+    peaks=12,
+    background=True,
+    min_gain=2.0,
+    refinement=0,
+    min_visible=0.5,
+    min_solid=0.5,
+)
+_FROM_IMAGES = TrainConfig(
+    start="images", batch=8, learning_rate=0.005, noise_steps=0, mask_noise=0.3, heal_every=50, validate_every=100
+)
+_AS_IN_THE_PAPER = TrainConfig(
+    background_pace=1.0, cooldown=0.0, mask_noise_until=1.0, heal_every=0, noise_steps=500, learning_rate=0.003
+)
+
+
+def _paper_model(model: ModelConfig, channels: int) -> ModelConfig:
+    """The same sizes with the paper's ways: phase correlation, the colour network, plain greedy selection."""
+    return dataclasses.replace(
+        model,
+        localization="phase",
+        channels=channels,
+        colour="network",
+        refinement=0,
+        min_visible=0.0,
+        min_solid=0.0,
+    )
+
+
 PRESETS: dict[str, Config] = {
     "tetrominoes": Config(model=_TETROMINOES, loss=LossConfig(mask_area=0.01), train=TrainConfig(steps=1600)),
     "tetrominoes-paper": Config(
-        model=dataclasses.replace(_TETROMINOES, colour="network", refinement=0),
+        model=_paper_model(_TETROMINOES, channels=3),
         loss=LossConfig(l1=1e-3, tv=1e-3),
-        train=TrainConfig(steps=5600, learning_rate=0.003, decay=0.1, decay_epochs=5, **_AS_IN_THE_PAPER),  # type: ignore[arg-type]
+        train=dataclasses.replace(_AS_IN_THE_PAPER, steps=5600, decay=0.1, decay_epochs=5),
     ),
     "space-invaders": Config(
-        model=ModelConfig(prototypes=14, prototype_size=(20, 20), objects=50, peaks=8, channels=1, background=True),
-        train=TrainConfig(batch=3, learning_rate=0.001, decay=0.1, decay_epochs=5),
+        model=_SPACE_INVADERS, loss=LossConfig(tv=0.01), train=dataclasses.replace(_FROM_IMAGES, steps=300, batch=4)
     ),
-    "ngsim": Config(
-        model=ModelConfig(prototypes=30, prototype_size=(20, 40), objects=33, peaks=8, background=True),
+    "space-invaders-paper": Config(
+        model=_paper_model(_SPACE_INVADERS, channels=1),
+        train=dataclasses.replace(
+            _AS_IN_THE_PAPER, steps=6000, batch=3, learning_rate=0.001, decay=0.1, decay_epochs=5
+        ),
+    ),
+    "ngsim": Config(model=_NGSIM, loss=LossConfig(tv=0.01), train=dataclasses.replace(_FROM_IMAGES, steps=500)),
+    "ngsim-paper": Config(
+        model=_paper_model(_NGSIM, channels=3),
         loss=LossConfig(l1=1e-5, tv=1e-2),
-        train=TrainConfig(batch=3, learning_rate=0.013, decay=0.6, decay_epochs=2),
+        train=dataclasses.replace(
+            _AS_IN_THE_PAPER, steps=2000, batch=3, learning_rate=0.013, decay=0.6, decay_epochs=2
+        ),
     ),
 }
-"""Configurations for the data sets of the paper, by name."""
+"""Configurations for the data sets of the paper, by name; with `-paper` as the paper describes them."""

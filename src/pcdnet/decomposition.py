@@ -88,6 +88,11 @@ class Decomposition:
     def to_dict(self) -> dict[str, Any]:
         """The decomposition in words and numbers, ready for JSON; masks stay behind."""
         height, width = self.instances.shape
+        boxes = [_box(found) for found in find_objects(self.instances, max_label=len(self))]
+        # One count for all objects: a mask for each would take longer than all the rest.
+        pixels = np.bincount(self.instances.ravel(), minlength=len(self) + 1)[1:]
+        columns = (self.prototypes, self.positions, self.colours, self.gains, pixels)
+        rows = zip(*(column.tolist() for column in columns), boxes, strict=True)
         return {
             "format": FORMAT,
             "name": self.name,
@@ -95,15 +100,15 @@ class Decomposition:
             "error": self.error,
             "objects": [
                 {
-                    "prototype": thing.prototype,
-                    "position": list(thing.position),
-                    "colour": list(thing.colour),
-                    "depth": thing.depth,
-                    "gain": thing.gain,
-                    "box": None if thing.box is None else list(thing.box),
-                    "pixels": int(thing.mask.sum()),
+                    "prototype": prototype,
+                    "position": position,
+                    "colour": colour,
+                    "depth": depth,
+                    "gain": gain,
+                    "box": None if box is None else list(box),
+                    "pixels": count,
                 }
-                for thing in self.objects
+                for depth, (prototype, position, colour, gain, count, box) in enumerate(rows)
             ],
         }
 

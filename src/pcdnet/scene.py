@@ -1,7 +1,8 @@
-"""Scene and Scenes: images with, where it is known, the truth about what is in them."""
+"""Scene, Boxes and Scenes: images with, where it is known, the truth about what is in them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,20 @@ class Scene:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Boxes:
+    """The true objects of one scene as boxes."""
+
+    corners: Float32[np.ndarray, "n 4"]
+    """Top, left, height and width of every box, in pixels."""
+
+    kinds: Int32[np.ndarray, "n"]
+    """The kind of every object, as an index into `Scenes.kinds`."""
+
+    def __len__(self) -> int:
+        return len(self.corners)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Scenes:
     """Many images of one size, as training and evaluation want them."""
 
@@ -46,6 +61,18 @@ class Scenes:
     labels: Integer[np.ndarray, "N H W"] | None = None
     """True instance of every pixel: 0 is background, 1, 2, ... are objects. None where it is not known."""
 
+    boxes: Sequence[Boxes] | None = None
+    """The true objects of every scene as boxes; None where they are not known."""
+
+    kinds: tuple[str, ...] = ()
+    """The names of the kinds that boxes refer to."""
+
+    scored: tuple[str, ...] = ()
+    """The kinds that detection scores are about, where not all are; finding one of the others costs nothing."""
+
+    names: tuple[str, ...] = ()
+    """The name of every scene, a file's for example; empty where scenes have none."""
+
     name: str = ""
     """Where the scenes come from, for messages."""
 
@@ -54,5 +81,16 @@ class Scenes:
 
     def first(self, count: int) -> Scenes:
         """The first so many scenes, or all if there are fewer."""
-        labels = None if self.labels is None else self.labels[:count]
-        return Scenes(images=self.images[:count], labels=labels, name=self.name)
+        return self.part(slice(0, count))
+
+    def part(self, which: slice, name: str | None = None) -> Scenes:
+        """Some of the scenes, with their truth; under another name if one is given."""
+        return Scenes(
+            images=self.images[which],
+            labels=None if self.labels is None else self.labels[which],
+            boxes=None if self.boxes is None else self.boxes[which],
+            kinds=self.kinds,
+            scored=self.scored,
+            names=self.names[which],
+            name=self.name if name is None else name,
+        )

@@ -57,7 +57,10 @@ def test_colouring_only_what_can_win_chooses_as_colouring_everything(rng: torch.
     pictures = canvas(torch.rand(B, 3, 20, 20, generator=rng), geometry)
     masks = torch.rand(P, 6, 6, generator=rng)
     quadratics = Quadratics(
-        torch.randn(B, T, 3, generator=rng), torch.rand(B, T, generator=rng) + 0.5, torch.rand(B, T, generator=rng)
+        torch.randn(B, T, 3, generator=rng),
+        torch.rand(B, T, generator=rng) + 0.5,
+        torch.rand(B, T, generator=rng),
+        torch.ones(B, T),
     )
     allowed = torch.rand(B, T, generator=rng) > 0.3
     offset = torch.zeros(P, 2, dtype=torch.long)

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis.strategies import integers
 from scipy.ndimage import fourier_shift as scipy_fourier_shift
 
+from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry, fast_size
+from pcdnet.model.localization import phase_maps
 from pcdnet.model.peaks import propose
-from pcdnet.model.spectrum import delay, fourier_shift, localize, phases
+from pcdnet.model.spectrum import correlate, delay, fourier_shift, phases
 
 
 @given(H=integers(2, 17), W=integers(2, 17), dy=integers(-40, 40), dx=integers(-40, 40))
@@ -64,7 +66,9 @@ def test_the_peak_recovers_any_shift(dy: int, dx: int) -> None:
     wide = torch.zeros(1, 1, 42 + 48, 44 + 36)
     wide[0, 0, 24 + dy : 48 + dy, 18 + dx : 36 + dx] = prototype
     image = wide[:, :, 24:66, 18:62]
-    found = propose(image, prototype[None], Geometry.of((42, 44), (24, 18), 0.5), peaks=1)
+    geometry = Geometry.of((42, 44), (24, 18), 0.5)
+    bank = PrototypeBank(prototype[None], torch.ones(1, 24, 18))
+    found = propose(phase_maps(image, bank, geometry), image, 1, geometry, peaks=1)
     assert (found.row.item(), found.column.item()) == (dy, dx)
 
 
@@ -82,7 +86,7 @@ def test_the_map_of_the_paper_is_reproduced(rng: torch.Generator) -> None:
     image, prototype = torch.rand(10, 12, generator=rng).double(), torch.rand(4, 5, generator=rng).double()
     X = torch.fft.fft2(image, s=(16, 16)) * torch.fft.fft2(prototype, s=(16, 16)).conj()
     expected = torch.fft.ifft2(X / X.abs()).real
-    ours = localize(phases(image[None, None], (16, 16)), phases(prototype[None], (16, 16)), (16, 16), (16, 16))
+    ours = correlate(phases(image[None, None], (16, 16)), phases(prototype[None], (16, 16)), (16, 16), (16, 16))
     torch.testing.assert_close(ours[0, 0, 0], expected, atol=1e-8, rtol=0)
 
 

@@ -18,6 +18,7 @@ from pcdnet.model.geometry import Geometry
 Network = Callable[[Tensor, int, int, int], Tensor]
 """From the masked image, the prototype and the position of its frame to a colour."""
 DEEPER, SWEEPS, CROWD, LEAST_CHANGE = 4, 2, 8, 1e-3
+REACH, LEAST_FALL = 0.25, 1e-3
 
 
 @dataclass
@@ -90,17 +91,48 @@ class Oracle:
         found = []
         (my, mx), (rows, columns), (Y, X) = self.geometry.margin, self.geometry.positions, self.geometry.grid
         for p in range(len(self.P)):
-            maximum = self.localization(p).amax(0)
-            L = maximum[[(r - my) % Y for r in range(rows)]][:, [(c - mx) % X for c in range(columns)]].tolist()
-            tops = []
+            if self.config.localization == "phase":
+                maximum = self.localization(p).amax(0)
+                L = maximum[[(r - my) % Y for r in range(rows)]][:, [(c - mx) % X for c in range(columns)]].tolist()
+            else:
+                L = [[self.lone_gain(self.candidate(p, r - my, c - mx)) for c in range(columns)] for r in range(rows)]
+            tops: list[tuple[float, int, int]] = []
             for r in range(rows):
                 for c in range(columns):
                     around = [(y, x) for y in (r - 1, r, r + 1) for x in (c - 1, c, c + 1) if (y, x) != (r, c)]
                     around = [(y, x) for y, x in around if 0 <= y < rows and 0 <= x < columns]
                     if all(L[r][c] > L[y][x] or (L[r][c] == L[y][x] and (r, c) < (y, x)) for y, x in around):
                         tops.append((-L[r][c], r, c))
-            found += [self.candidate(p, r - my, c - mx) for _, r, c in sorted(tops)[:peaks]]
-        return found
+            reach = 1 if self.config.localization == "phase" else max(1, int(REACH * min(self.geometry.frame)))
+            apart: list[tuple[float, int, int]] = []
+            for top in sorted(tops)[: 4 * peaks]:
+                higher = sorted(tops)[: sorted(tops).index(top)]
+                if reach == 1 or not any(max(abs(top[1] - y), abs(top[2] - x)) <= reach for _, y, x in higher):
+                    apart.append(top)
+            found += [self.candidate(p, r - my, c - mx) for _, r, c in apart[:peaks]]
+        return [c for c in found if self.config.min_solid == 0 or self.solidity(c) >= self.config.min_solid]
+
+    def alone(self, c: Candidate) -> Tensor:
+        """The image with nothing but this candidate over the background, in its best colour."""
+        self.candidates = [c]
+        return self.paint([(c, self.try_out([], 0, [])[1])])
+
+    def lone_gain(self, c: Candidate) -> float:
+        """How much the error falls with nothing but this candidate."""
+        return float((self.I - self.B).square().sum() - (self.I - self.alone(c)).square().sum())
+
+    def solidity(self, c: Candidate) -> float:
+        """The share of its mask in the image in which a candidate lowers the error by itself."""
+        fall = ((self.I - self.B).square() - (self.I - self.alone(c)).square()).sum(0)
+        return float(c.M[fall > LEAST_FALL * len(self.I)].sum() / c.M.sum().clamp(min=1e-6))
+
+    def visible(self, front: list[Layer], t: int) -> bool:
+        """Whether enough of a candidate is seen behind others, by the square of what they let through."""
+        tau = torch.ones_like(self.I[0])
+        for layer in front:
+            tau = tau * (1 - self.candidates[layer.index].M)
+        M = self.candidates[t].M
+        return bool((tau.square() * M).sum() >= self.config.min_visible * (1 - 1e-4) * M.sum())
 
     # --- equation 3: the shift; and the colour module ----------------------------------------------------
 
@@ -170,7 +202,9 @@ class Oracle:
         error = self.error(layers)
         for n in range(self.config.objects):
             taken = {x.index for x in layers} | struck
-            free = script[n : n + 1] or [t for t in range(len(self.candidates)) if t not in taken]
+            free = script[n : n + 1] or [
+                t for t in range(len(self.candidates)) if t not in taken and self.visible(layers, t)
+            ]
             tries = [(t, *self.try_out(layers, t, [])) for t in free]
             if not tries:
                 break

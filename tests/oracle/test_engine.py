@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -28,7 +30,7 @@ def whole_frames(network: ColourNetwork, offset: Tensor) -> Network:
     return colour
 
 
-def compare(seed: int, colour: ColourModule, dtype: torch.dtype, tolerance: float) -> bool:
+def compare(seed: int, colour: ColourModule, dtype: torch.dtype, tolerance: float, **further: Any) -> bool:
     """Explain one random scene both ways; whether refinement changed anything."""
     rng = torch.Generator().manual_seed(seed)
     channels, background = 1 if seed % 2 else 3, seed // 2 % 2 == 1
@@ -43,6 +45,7 @@ def compare(seed: int, colour: ColourModule, dtype: torch.dtype, tolerance: floa
         background=background,
         colour=colour,
         min_gain=0.05,
+        **further,
     )
     torch.manual_seed(seed)
     model = PCDNet.from_bank(bank, config)
@@ -79,3 +82,14 @@ def test_engine_agrees_with_the_literal_equations_in_single_precision() -> None:
 def test_engine_agrees_with_the_literal_equations_for_other_colours(colour: ColourModule) -> None:
     for seed in range(60):
         compare(seed, colour, torch.float64, 1e-8)
+
+
+def test_engine_agrees_with_the_literal_equations_where_objects_must_be_seen() -> None:
+    for seed in range(40):
+        compare(seed, "solve", torch.float64, 1e-8, min_visible=0.7, refinement=0)
+
+
+def test_engine_agrees_with_the_literal_equations_as_set_for_real_scenes() -> None:
+    """Places by gain, and only what is seen and solid; the oracle paints every prototype at every place."""
+    for seed in range(4):
+        compare(seed, "solve", torch.float64, 1e-8, localization="gain", min_visible=0.5, min_solid=0.4, refinement=0)

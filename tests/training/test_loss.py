@@ -29,7 +29,10 @@ def test_the_loss_adds_up(rng: torch.Generator) -> None:
     images, painted = torch.rand(2, 3, 6, 6, generator=rng), torch.rand(2, 3, 6, 6, generator=rng)
     prototypes, masks = torch.rand(3, 4, 5, generator=rng), torch.rand(3, 4, 5, generator=rng) * 2 - 0.5
     config = LossConfig(l1=0.1, tv=0.2, mask_area=0.3)
-    plain = (images - painted).square().mean() + 0.1 * area(prototypes) + 0.2 * total_variation(masks)
+    # Equation 6 of the paper, for the mean image, divided by its number of values.
+    values = 3 * 6 * 6
+    paper = (images - painted).square().sum() / 2 + 0.1 * area(prototypes) + 0.2 * total_variation(masks)
+    plain = paper / values
     priced = plain + 0.3 * masks.clamp(min=0).mean()
     torch.testing.assert_close(loss_of(images, painted, prototypes, masks, config), priced)
     config = dataclasses.replace(config, mask_area=0.0)

@@ -15,13 +15,15 @@ import tyro
 
 from pcdnet.cli.bench import Bench
 from pcdnet.cli.data import Data
+from pcdnet.cli.decompose import Decompose
 from pcdnet.cli.demo import Demo
 from pcdnet.cli.evaluate import Evaluate
 from pcdnet.cli.report import WriteReport
+from pcdnet.cli.serve import Serve
 from pcdnet.cli.train import Train, with_defaults
 from pcdnet.errors import PcdnetError
 
-Command = Demo | Train | Evaluate | WriteReport | Bench | Data
+Command = Demo | Train | Evaluate | Decompose | WriteReport | Serve | Bench | Data
 """What the command line is parsed to; each has its options as fields, and `run`."""
 
 
@@ -59,7 +61,9 @@ def parse(arguments: Sequence[str]) -> Command:
         Annotated[Demo, tyro.conf.subcommand("demo")]
         | Annotated[training, tyro.conf.subcommand("train")]
         | Annotated[Evaluate, tyro.conf.subcommand("eval")]
+        | Annotated[Decompose, tyro.conf.subcommand("decompose")]
         | Annotated[WriteReport, tyro.conf.subcommand("report")]
+        | Annotated[Serve, tyro.conf.subcommand("serve")]
         | Annotated[Bench, tyro.conf.subcommand("bench")]
         | Annotated[Data, tyro.conf.subcommand("data")]
     )

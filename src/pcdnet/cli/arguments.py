@@ -9,17 +9,28 @@ import tyro
 
 from pcdnet.config import PRESETS
 
-_SCENES = "tetrominoes (generated), a .tfrecords file of Tetrominoes, or an .npz file with the array image."
+_SCENES = (
+    "tetrominoes (generated), space-invaders or atari:GAME (played and recorded), a folder of images, a video, "
+    "a .tfrecords file of Tetrominoes, or an .npz file with the array image."
+)
+_TRUTH = "A folder may hold its truth in annotations.json (COCO)."
 
 RunFolder = Annotated[
     tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN", help="Folder of a run, as `pcdnet train --out` makes it.")
 ]
-DataName = Annotated[str, tyro.conf.arg(metavar="DATA", help=f"Scenes to use: {_SCENES}")]
+DataName = Annotated[
+    str,
+    tyro.conf.arg(
+        metavar="DATA",
+        help=f"Scenes to use: {_SCENES} {_TRUTH} Of a folder with the folders train, val and test, test is used.",
+    ),
+]
 TrainingData = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="DATA",
-        help=f"Scenes to learn from: {_SCENES} The last 320 scenes of a file, or a tenth, are kept for validation.",
+        help=f"Scenes to learn from: {_SCENES} The last 320 scenes of a file or folder, or a tenth, are kept for "
+        f"validation; of a folder with the folders train and val, val is.",
         help_behavior_hint="(default: tetrominoes)",
     ),
 ]
@@ -27,13 +38,37 @@ ReportData = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="DATA",
-        help=f"Scenes to score and show: {_SCENES}",
+        help=f"Scenes to score and show: {_SCENES} {_TRUTH}",
         help_behavior_hint="(default: as in training, but scenes that were not learned from)",
     ),
 ]
+Resize = Annotated[
+    tuple[int, int] | None,
+    tyro.conf.arg(
+        metavar="HEIGHT WIDTH",
+        help="Bring images to this size, after cropping; true boxes follow.",
+        help_behavior_hint="(default: as they are)",
+    ),
+]
+Crop = Annotated[
+    tuple[int, int, int, int] | None,
+    tyro.conf.arg(
+        metavar="TOP LEFT HEIGHT WIDTH",
+        help="Use this part of the images only; of true boxes, those of which half or more lies inside.",
+        help_behavior_hint="(default: all of them)",
+    ),
+]
+Stride = Annotated[
+    int, tyro.conf.arg(metavar="INT", help="Use every n-th frame of a video, or image of a folder or file.")
+]
+Grey = Annotated[bool, tyro.conf.arg(help="Turn colour images into grey ones, as models with one channel want them.")]
 Preset = Annotated[
-    str,
-    tyro.conf.arg(metavar="NAME", help=f"Where the options below have their defaults from: {', '.join(PRESETS)}."),
+    str | None,
+    tyro.conf.arg(
+        metavar="NAME",
+        help=f"Where the options below have their defaults from: {', '.join(PRESETS)}.",
+        help_behavior_hint="(default: that of the data if there is one; otherwise they are chosen from the images)",
+    ),
 ]
 Seed = Annotated[
     int | None,

@@ -8,10 +8,13 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pcdnet.config import PRESETS, Config
 from pcdnet.errors import PcdnetError
+
+if TYPE_CHECKING:
+    from pcdnet.data.view import View
 
 ORIGIN = "origin.json"
 CONFIG = "config.toml"
@@ -26,6 +29,25 @@ class Origin:
 
     minutes: float | None = None
     """How long training was to take, if that was said."""
+
+    crop: tuple[int, ...] | None = None
+    resize: tuple[int, ...] | None = None
+    stride: int = 1
+    grey: bool = False
+    """How the images were looked at: see `pcdnet.data.view.View`."""
+
+    def view(
+        self,
+        crop: tuple[int, int, int, int] | None = None,
+        resize: tuple[int, int] | None = None,
+        stride: int = 1,
+        grey: bool = False,
+    ) -> View:
+        """How to look at images for this run: as it was trained, but for what is said otherwise."""
+        from pcdnet.data.view import View
+
+        kept: Any = crop or self.crop, resize or self.resize
+        return View(crop=kept[0], resize=kept[1], stride=stride if stride != 1 else self.stride, grey=grey or self.grey)
 
     def write(self, folder: Path) -> None:
         """Put it into the run's folder."""
@@ -43,11 +65,24 @@ class Origin:
         try:
             words = json.loads(path.read_text(encoding="utf-8"))
             data, minutes = words["data"], words["minutes"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            stride, grey = words.get("stride", 1), words.get("grey", False)
+            crop, resize = (_sides(words.get(name), count) for name, count in (("crop", 4), ("resize", 2)))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise PcdnetError(f"cannot read {path}: {error!r}; delete it, and name the data with --data") from None
         if not isinstance(data, str) or not isinstance(minutes, int | float | None):
             raise PcdnetError(f"{path} holds data {data!r} and minutes {minutes!r}; delete it, and name them again")
-        return Origin(data=data, minutes=minutes)
+        if type(stride) is not int or type(grey) is not bool:
+            raise PcdnetError(f"{path} holds stride {stride!r} and grey {grey!r}; delete it, and name the data again")
+        return Origin(data=data, minutes=minutes, crop=crop, resize=resize, stride=stride, grey=grey)
+
+
+def _sides(value: Any, count: int) -> tuple[int, ...] | None:
+    """So many whole numbers, or nothing."""
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != count or any(type(side) is not int for side in value):
+        raise ValueError(f"{value!r} is not {count} whole numbers")
+    return tuple(value)
 
 
 def stored_config(folder: Path) -> Config:
@@ -86,6 +121,10 @@ def command(folder: Path, config: Config, origin: Origin) -> str:
     words += ["--seed", str(config.train.seed)]
     if origin.minutes is not None:
         words += ["--minutes", f"{origin.minutes:g}"]
+    for name, sides in (("--crop", origin.crop), ("--resize", origin.resize)):
+        words += [name, *map(str, sides)] if sides is not None else []
+    words += ["--stride", str(origin.stride)] if origin.stride != 1 else []
+    words += ["--grey"] if origin.grey else []
     for field, value, _ in seedless[preset]:
         words += option(field, value)
     return shlex.join(words)

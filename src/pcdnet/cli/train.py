@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import re
+import sys
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pcdnet.cli.arguments import Device, Minutes, Preset, Seed, TrainingData
+from pcdnet.cli.arguments import Crop, Device, Grey, Minutes, Preset, Resize, Seed, Stride, TrainingData
 from pcdnet.cli.origin import Origin, differences, option, stored_config
-from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
+from pcdnet.config import PRESETS, Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
 
 if TYPE_CHECKING:
@@ -26,9 +28,17 @@ class Train:
     out: Path
     """Folder for the run: configuration, weights, metrics and the report."""
 
-    preset: Preset = "tetrominoes"
+    preset: Preset = None
 
     data: TrainingData = None
+
+    resize: Resize = None
+
+    crop: Crop = None
+
+    stride: Stride = 1
+
+    grey: Grey = False
 
     seed: Seed = None
 
@@ -49,6 +59,12 @@ class Train:
     loss: LossConfig = field(default_factory=LossConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
+    given: ClassVar[frozenset[str]] = frozenset()
+    """The fields of the configuration that the command line sets itself, such as `model.prototypes`."""
+
+    automatic: ClassVar[bool] = False
+    """Whether all other fields are to be chosen from the images."""
+
     def config(self) -> Config:
         """The configuration that the options make."""
         train = self.train if self.seed is None else dataclasses.replace(self.train, seed=self.seed)
@@ -59,15 +75,15 @@ class Train:
         config = self.config()
         if self.resume:
             self._check_unchanged(config)
-        origin = Origin.read(self.out) if self.resume else Origin()
-        minutes = origin.minutes if self.minutes is None else self.minutes
-        origin = Origin(data=self.data or origin.data, minutes=minutes)
+        origin = self._origin(config)
 
         from pcdnet.cli.page import write_page
         from pcdnet.data.source import training_data
         from pcdnet.output.display import summary
 
-        scenes, valid = training_data(origin.data, config.train.seed)
+        scenes, valid = training_data(origin.data, config.train.seed, origin.view())
+        if self.automatic:
+            config = self._chosen(scenes, config)
         model = learn(
             scenes,
             valid,
@@ -83,6 +99,33 @@ class Train:
         print(f"validation  {summary(scores)}")
         print(f"wrote {self.out}   next: pcdnet eval {self.out} --data {origin.data}")
 
+    def _origin(self, config: Config) -> Origin:
+        """What to train on, and how to look at it; a run that goes on keeps what it was started with."""
+        kept = Origin.read(self.out) if self.resume else Origin()
+        view = kept.view(self.crop, self.resize, self.stride, self.grey)
+        return Origin(
+            data=self.data or kept.data,
+            minutes=kept.minutes if self.minutes is None else self.minutes,
+            crop=view.crop,
+            resize=view.resize,
+            stride=view.stride,
+            # Models of one channel look at grey images; an automatic one takes what there is.
+            grey=view.grey or (config.model.channels == 1 and not self.automatic),
+        )
+
+    def _chosen(self, scenes: Scenes, config: Config) -> Config:
+        """The configuration read off the images, told to the user, with what the command line sets itself."""
+        from pcdnet.training.automatic import choose
+
+        choice = choose(scenes.images, config.train.seed)
+        print("no preset fits these data, so everything is chosen from the images:", file=sys.stderr)
+        for reason in choice.reasons:
+            print(f"  {reason}", file=sys.stderr)
+        chosen = with_fields(choice.config, config, self.given)
+        told = [option(name, value) for name, value, _ in differences(chosen, Config())]
+        print(f"  options: {' '.join(' '.join(words) for words in told)}", file=sys.stderr)
+        return chosen
+
     def _check_unchanged(self, config: Config) -> None:
         if self.force:
             raise PcdnetError("--resume goes on with a run and --force starts it anew; give one of them")
@@ -95,20 +138,49 @@ class Train:
 
 def with_defaults(arguments: Sequence[str]) -> type[Train]:
     """The command whose options default to the values of the preset, or of the run that is resumed."""
-    preset, out = _value(arguments, "--preset"), _value(arguments, "--out")
+    out, unknown = _value(arguments, "--out"), False
     if "--resume" in arguments and out is not None:
         config = stored_config(Path(out))
     else:
-        config = Config.preset(preset or "tetrominoes")
+        preset = _value(arguments, "--preset") or _usual_preset(_value(arguments, "--data"))
+        config, unknown = Config.preset(preset) if preset else Config(), preset is None
 
     @dataclass(frozen=True, kw_only=True)
     class TrainWithDefaults(Train):
         __doc__ = Train.__doc__
+        given: ClassVar[frozenset[str]] = _fields(arguments)
+        automatic: ClassVar[bool] = unknown
         model: ModelConfig = config.model
         loss: LossConfig = config.loss
         train: TrainConfig = config.train
 
     return TrainWithDefaults
+
+
+def _usual_preset(data: str | None) -> str | None:
+    """The preset that is made for some data; None where there is none."""
+    if data is None or data.endswith((".tfrecords", ".tfrecord")):
+        return "tetrominoes"
+    return data if data in PRESETS else None
+
+
+def _fields(arguments: Sequence[str]) -> frozenset[str]:
+    """The fields of the configuration (`model.prototypes`) that the arguments set."""
+    found = (re.match(r"--(model|loss|train)\.(?:no-)?([a-z0-9_-]+)", word) for word in arguments)
+    return frozenset(f"{match[1]}.{match[2].replace('-', '_')}" for match in found if match)
+
+
+def with_fields(config: Config, source: Config, names: Collection[str]) -> Config:
+    """The configuration with some fields (`model.prototypes`) taken from another; the seed always is."""
+    changes: dict[str, dict[str, Any]] = {"model": {}, "loss": {}, "train": {"seed": source.train.seed}}
+    for name in names:
+        section, field_name = name.split(".")
+        changes[section][field_name] = getattr(getattr(source, section), field_name)
+    return Config(
+        model=dataclasses.replace(config.model, **changes["model"]),
+        loss=dataclasses.replace(config.loss, **changes["loss"]),
+        train=dataclasses.replace(config.train, **changes["train"]),
+    )
 
 
 def learn(

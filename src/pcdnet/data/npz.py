@@ -16,12 +16,14 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Integer, Shaped, UInt8
 
+from pcdnet.data import box_arrays
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Scenes
 
 MOST_BYTES = 8 * 2**30
 """Unpacked arrays larger than this together are refused: a few kilobytes of zip can claim any size."""
 
+_LABELS = ("labels", "mask")
 _PIECE = 16 * 2**20
 _LONGEST_HEADER = 10_000  # characters; NumPy's own limit for headers that are parsed
 
@@ -47,7 +49,8 @@ def read(path: str | Path, limit: int | None = None) -> Scenes:
     """Return the scenes of an .npz file, at most `limit` of them.
 
     `image` is (N H W C) or (N H W), uint8. The truth, if there is any, is `labels` (N H W), 0 for background, or
-    `mask` (N K H W), the background first; `labels` counts where both are there.
+    `mask` (N K H W), the background first; `labels` counts where both are there. True boxes are in the arrays of
+    `box_arrays`.
     """
     if limit is not None and limit < 1:
         raise PcdnetError(f"the limit is {limit} scenes; give at least 1, or none to read the whole file")
@@ -56,14 +59,15 @@ def read(path: str | Path, limit: int | None = None) -> Scenes:
         with ExitStack() as stack:
             file = stack.enter_context(zipfile.ZipFile(path))
             names = [name.removesuffix(".npy") for name in file.namelist()]
-            wanted = ["image", *[name for name in ("labels", "mask") if name in names][:1]]
+            wanted = ["image", *[name for name in _LABELS if name in names][:1], *box_arrays.wanted(names)]
             if "image" not in names:
                 there = ", ".join(names) or "nothing"
                 raise PcdnetError(f"{path} has no array 'image' (it holds {there}); save the images under that name")
             members = {name: _open(file, name, path, stack) for name in wanted}
             _check_sizes(members)
+            count = members["image"].shape[0]
             if limit is not None:
-                members = {name: member.first(limit) for name, member in members.items()}
+                members |= {name: members[name].first(limit) for name in wanted if name not in box_arrays.ARRAYS}
             total = sum(member.bytes for member in members.values())
             if total > MOST_BYTES:
                 raise PcdnetError(
@@ -78,7 +82,15 @@ def read(path: str | Path, limit: int | None = None) -> Scenes:
     except OSError as error:
         raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); give a readable file") from None
     images: UInt8[np.ndarray, "N H W C"] = arrays["image"]
-    return Scenes(images=images if images.ndim == 4 else images[..., None], labels=_truth(arrays, path), name=path.stem)
+    boxes, kinds, scored = box_arrays.by_scene(arrays, count, path) if "boxes" in arrays else (None, (), ())
+    return Scenes(
+        images=images if images.ndim == 4 else images[..., None],
+        labels=_truth(arrays, path),
+        boxes=None if boxes is None else boxes[: len(images)],
+        kinds=kinds,
+        scored=scored,
+        name=path.stem,
+    )
 
 
 def _open(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _Member:
@@ -115,7 +127,10 @@ def _check_sizes(members: dict[str, _Member]) -> None:
         raise PcdnetError(f"{image.label} has shape {image.shape}, so no pixel; save at least one image")
     N, H, W = image.shape[:3]
     for name, member in members.items():
-        if name == "image":
+        if name in box_arrays.ARRAYS:
+            boxes = members["boxes"].shape[:1]
+            box_arrays.check_header(name, member.label, member.shape, member.dtype, boxes[0] if boxes else 0)
+        if name not in _LABELS:
             continue
         if member.dtype.kind not in "biu":
             raise PcdnetError(f"{member.label} is of type {member.dtype}; save integers")

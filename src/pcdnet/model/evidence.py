@@ -8,8 +8,9 @@ colour c paints M c T + (1 - M) B instead of B. With Y = tau X and Q = tau^2, th
                                          q = <Q, M^2 T^2>
                                          k = 2 <Y.B, M> - <Q |B|^2, 2 M - M^2>
 
-Sums run over the candidate's window only, and all of them are linear in five planes, Y, Q, Q B, Y.B and Q |B|^2. So
-the planes are kept on a canvas, and one matrix product per prototype weighs all its windows.
+Beside the gain, <Q, M> tells how much of the candidate would be seen. Sums run over the candidate's window only, and
+all of them are linear in five planes, Y, Q, Q B, Y.B and Q |B|^2. So the planes are kept on a canvas, and one matrix
+product per prototype weighs all its windows.
 Outside the image tau is 0: what hangs over the border counts for nothing.
 """
 
@@ -35,17 +36,19 @@ FEW_BYTES = 2 << 20
 
 @dataclass(slots=True)
 class Quadratics:
-    """The coefficients of every candidate's gain as a function of its colour."""
+    """The coefficients of every candidate's gain as a function of its colour, and how much of it is seen."""
 
     a: Float[Tensor, "B T C"]
     q: Float[Tensor, "B T"]
     k: Float[Tensor, "B T"]
+    seen: Float[Tensor, "B T"]
+    """Mask area that is inside the image and that nothing in front hides."""
 
     @staticmethod
     def zeros(like: Tensor, candidates: int, channels: int) -> Quadratics:
         """Coefficients of candidates that were not weighed yet, with the batch, dtype and device of `like`."""
         shape = (like.shape[0], candidates)
-        return Quadratics(like.new_zeros(*shape, channels), like.new_zeros(shape), like.new_zeros(shape))
+        return Quadratics(like.new_zeros(*shape, channels), *(like.new_zeros(shape) for _ in range(3)))
 
     def bound(self) -> Float[Tensor, "B T"]:
         """The gain of every candidate in its best colour, which no other colour exceeds."""
@@ -90,7 +93,7 @@ def planes_of(
 
 
 class Scales:
-    """Weighs windows of evidence: for every prototype the matrix from its window's planes to a, q and k.
+    """Weighs windows of evidence: for every prototype the matrix from its window's planes to a, q, what is seen, and k.
 
     Where a prototype's mask is zero nothing is weighed: its window shrinks to the box around its mask.
     """
@@ -123,8 +126,9 @@ class Scales:
         C = self._channels
         into.a[image, candidate] = values[:, :C]
         into.q[image, candidate] = values[:, C]
-        if values.shape[1] > C + 1:
-            into.k[image, candidate] = values[:, C + 1]
+        into.seen[image, candidate] = values[:, C + 1]
+        if values.shape[1] > C + 2:
+            into.k[image, candidate] = values[:, C + 2]
 
     def _by_prototype(
         self,
@@ -164,15 +168,16 @@ class Scales:
 def _matrices(
     T: Float[Tensor, "P h w"], M: Float[Tensor, "P h w"], C: int, planes: int
 ) -> Float[Tensor, "P h w planes results"]:
-    """The coefficients of a, q and k, plane by plane, as in this file's first words."""
+    """The coefficients of a, q, what is seen, and k, plane by plane, as in this file's first words."""
     over_black = planes == C + 1
-    matrices = T.new_zeros(*T.shape, planes, C + 1 if over_black else C + 2)
+    matrices = T.new_zeros(*T.shape, planes, C + 2 if over_black else C + 3)
     for c in range(C):
         matrices[..., c, c] = M * T
     matrices[..., C, C] = (M * T).square()
+    matrices[..., C, C + 1] = M
     if not over_black:
         for c in range(C):
             matrices[..., C + 1 + c, c] = -M * (1 - M) * T
-        matrices[..., 2 * C + 1, C + 1] = 2 * M
-        matrices[..., 2 * C + 2, C + 1] = -M * (2 - M)
+        matrices[..., 2 * C + 1, C + 2] = 2 * M
+        matrices[..., 2 * C + 2, C + 2] = -M * (2 - M)
     return matrices

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,14 +21,19 @@ from pcdnet.model.composition import compose, stamp
 from pcdnet.model.evidence import Scales
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.intake import check_batch, to_batch
-from pcdnet.model.peaks import propose
+from pcdnet.model.localization import gain_maps, phase_maps
+from pcdnet.model.peaks import Maps, propose
 from pcdnet.model.placement import Placement, placed, solved_colours
 from pcdnet.model.refinement import LEAST_CHANGE, refine, unexplained
-from pcdnet.model.selection import Search, select
+from pcdnet.model.selection import Search, inside, select
+from pcdnet.model.solidity import solid
 from pcdnet.model.windows import canvas, cut
 
 DEEPER = 4
 """A badly explained image is searched again with this many times the peaks."""
+REACH = 0.25
+"""Gain maps are smooth: around every place that fits, many others nearly do. Of those within this share of a frame's
+shorter side, one is tried."""
 CHUNK = 64
 """Images that `decompose` explains at a time: more are no faster and need more memory."""
 START_GREY, START_CENTRE, START_MASK = 0.2, 1.0, 0.5
@@ -163,9 +169,12 @@ class PCDNet(nn.Module):
         scales: Scales,
         peaks: int,
     ) -> Search:
-        # What the background explains already is no evidence for an object; what is painted is what is sought.
-        targets = images if bank.background is None else images - bank.background
-        candidates = propose(targets, tight.prototypes * tight.masks, geometry, peaks)
+        maps = self.maps(images, tight, geometry)
+        reach = 1 if self.config.localization == "phase" else max(1, int(REACH * min(geometry.frame)))
+        candidates = propose(maps, images, len(tight.prototypes), geometry, peaks, reach)
+        if self.config.min_solid > 0:
+            there = solid(images, tight, geometry, candidates, self.config.min_solid, self.config.brightest)
+            candidates = dataclasses.replace(candidates, exists=there)
         palette: Palette
         if self.colour is not None and not self.training:
             # The network averages over the frame, so it must see the same frame here as when gradients flow.
@@ -178,7 +187,17 @@ class PCDNet(nn.Module):
             palette = SolvedColours(self.config.brightest)
         else:
             palette = PlainColours()
-        return Search(images, tight, geometry, candidates, palette, scales, self.config.min_gain)
+        min_seen = None
+        if self.config.min_visible > 0:
+            # The area is seen through the square of the transmittance; a hair less keeps rounding out of it.
+            min_seen = self.config.min_visible * (1 - 1e-4) * inside(tight.masks, candidates, geometry.image)
+        return Search(images, tight, geometry, candidates, palette, scales, self.config.min_gain, min_seen)
+
+    def maps(self, images: Float[Tensor, "B C H W"], tight: PrototypeBank, geometry: Geometry) -> Maps:
+        """How well every prototype of a tight bank fits the images at every place."""
+        if self.config.localization == "phase":
+            return phase_maps(images, tight, geometry)
+        return gain_maps(images, tight, geometry, self.config.brightest)
 
     def _colours(
         self,

@@ -1,23 +1,29 @@
-"""Peaks: where each prototype could be, read off the localization maps."""
+"""Peaks: where each prototype could be, read off the maps of every place."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from einops import rearrange
-from jaxtyping import Bool, Complex, Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.spectrum import delay, localize, phases
 
 CACHE_BYTES = 1 << 20
-"""Localization maps on a CPU are made and read in chunks of about this size: out of the cache, and in memory
-fresh from the system, the same work takes 3 to 5 times as long."""
+"""Maps on a CPU are made and read in chunks of about this size: out of the cache, and in memory fresh from the
+system, the same work takes 3 to 5 times as long."""
 DEVICE_BYTES = 256 << 20
 """The same on an accelerator, where large launches are better."""
+
+SPARE = 4
+"""So many times the peaks are looked at when some of them may be too near to a higher one."""
+
+Maps = Callable[[slice, slice], Float[Tensor, "b p rows columns"]]
+"""How well some of the prototypes fit some of the images at every place: higher is better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +49,21 @@ class Candidates:
 
 
 def propose(
-    targets: Float[Tensor, "B C H W"], templates: Float[Tensor, "P h w"], geometry: Geometry, peaks: int
+    maps: Maps, images: Float[Tensor, "B C H W"], prototypes: int, geometry: Geometry, peaks: int, reach: int = 1
 ) -> Candidates:
-    """Find the `peaks` best places of every prototype: phase correlation per channel, the best channel counts.
+    """Find the `peaks` best places of every prototype in every image, as the maps tell.
 
-    Channels are kept apart because an object lives in some of them only, and elsewhere its phases are noise.
+    Maps are asked for a few at a time: all of them would fill the memory, and leave the cache. `reach` is that of
+    `top_peaks`.
     """
-    grid, P, C = geometry.grid, templates.shape[0], targets.shape[1]
-    # Moving the prototypes by the margin puts the first admissible position, -margin, at the maps' origin.
-    prototype_phases = delay(phases(templates, grid), grid, (-geometry.margin[0], -geometry.margin[1]))
-    image_phases = phases(targets, grid)
-    budget = CACHE_BYTES if targets.device.type == "cpu" else DEVICE_BYTES
-    maps = max(1, budget // (grid[0] * grid[1] * targets.element_size()))
-    found = [
-        top_peaks(_best_channel(chunk, prototype_phases, geometry, max(1, 2 * maps // C)), peaks)
-        for chunk in torch.split(image_phases, max(1, maps // P))
-    ]
+    B, C = images.shape[:2]
+    budget = CACHE_BYTES if images.device.type == "cpu" else DEVICE_BYTES
+    most = max(1, budget // (geometry.grid[0] * geometry.grid[1] * images.element_size()))
+    step = max(1, most // prototypes)
+    found = []
+    for i in range(0, B, step):
+        made = _at_most(maps, slice(i, min(i + step, B)), prototypes, geometry, max(1, 2 * most // C), images)
+        found.append(top_peaks(made, peaks, reach))
     height, row, column = (torch.cat(parts) for parts in zip(*found, strict=True))
     return Candidates(
         row=rearrange(row, "b p k -> b (p k)") - geometry.margin[0],
@@ -68,30 +73,27 @@ def propose(
     )
 
 
-def _best_channel(
-    image_phases: Complex[Tensor, "B C Y X"],
-    prototype_phases: Complex[Tensor, "P Y X"],
-    geometry: Geometry,
-    most: int,
-) -> Float[Tensor, "B P rows columns"]:
-    """The best channel's localization of every admissible position, at most about `most` maps at a time."""
-    B, P = len(image_phases), len(prototype_phases)
-    b, p = max(1, most // P), min(P, most)
-    best = image_phases.real.new_empty(B, P, *geometry.positions)
-    for i in range(0, B, b):
-        for j in range(0, P, p):
-            L = localize(image_phases[i : i + b], prototype_phases[j : j + p], geometry.grid, geometry.positions)
-            best[i : i + b, j : j + p] = L.amax(dim=2)
-    return best
+def _at_most(
+    maps: Maps, which: slice, prototypes: int, geometry: Geometry, most: int, like: Tensor
+) -> Float[Tensor, "b P rows columns"]:
+    """The maps of some images, made about `most` at a time."""
+    b, p = max(1, most // prototypes), min(prototypes, most)
+    made = like.new_empty(which.stop - which.start, prototypes, *geometry.positions)
+    for i in range(which.start, which.stop, b):
+        for j in range(0, prototypes, p):
+            images, part = slice(i, min(i + b, which.stop)), slice(j, min(j + p, prototypes))
+            made[images.start - which.start : images.stop - which.start, part] = maps(images, part)
+    return made
 
 
 def top_peaks(
-    maps: Float[Tensor, "*batch Y X"], count: int
+    maps: Float[Tensor, "*batch Y X"], count: int, reach: int = 1
 ) -> tuple[Float[Tensor, "*batch K"], Int[Tensor, "*batch K"], Int[Tensor, "*batch K"]]:
     """Height, row and column of the highest local maxima, best first; -inf where there are not so many.
 
-    A peak is a local maximum of its eight neighbours, so that two shifts that differ by a pixel are one
-    candidate. Of equal neighbours the first in reading order is the peak.
+    A local maximum exceeds its eight neighbours; of equal neighbours the first in reading order does. Of local maxima
+    that are at most `reach` rows and columns apart the highest counts: shifts that differ by so little are one
+    candidate.
     """
     Y, X = maps.shape[-2:]
     padded = pad(maps, (1, 1, 1, 1), value=-torch.inf)
@@ -99,5 +101,12 @@ def top_peaks(
     before = torch.maximum(wide[..., :-2, :], padded[..., 1:-1, :-2])
     after = torch.maximum(wide[..., 2:, :], padded[..., 1:-1, 2:])
     heights = torch.where((maps > before) & (maps >= after), maps, -torch.inf).flatten(-2)
-    height, index = heights.topk(min(count, Y * X), dim=-1)
+    height, index = heights.topk(min(count if reach == 1 else SPARE * count, Y * X), dim=-1)
+    if reach > 1:
+        row, column = index.div(X, rounding_mode="floor"), index.remainder(X)
+        near = (row[..., None] - row[..., None, :]).abs() <= reach
+        near &= (column[..., None] - column[..., None, :]).abs() <= reach
+        hidden = near.tril(-1).any(dim=-1)  # sorted by height: what comes before is higher
+        height, order = height.masked_fill(hidden, -torch.inf).topk(min(count, Y * X), dim=-1)
+        index = index.gather(-1, order)
     return height, index.div(X, rounding_mode="floor"), index.remainder(X)

@@ -126,7 +126,7 @@ def _sweep(search: Search, selection: Selection) -> Int[Tensor, "B N"]:
             allowed[image] = overlapping(search, image, current) & available[image]
             candidate, which = allowed.T.nonzero(as_tuple=True)
             search.scales.weigh(planes, geometry, candidates, which, candidate, quadratics)
-            best = search.palette.best(quadratics, allowed)[image]
+            best = search.palette.best(quadratics, search.seen(quadratics, allowed))[image]
             colour = search.palette.colours(quadratics, image, best)
             now = quadratics.gain(image, current, colours[image, n])
             then = quadratics.gain(image, best, colour)

@@ -31,6 +31,8 @@ class Search:
     palette: Palette
     scales: Scales
     min_gain: float
+    min_seen: Float[Tensor, "B T"] | None = None
+    """Mask area that must be seen of every candidate; None where it does not matter."""
 
     def of(self, image: Int[Tensor, "n"]) -> Search:
         """The same search for some of the images."""
@@ -39,7 +41,12 @@ class Search:
             images=self.images[image],
             candidates=self.candidates.of(image),
             palette=self.palette.of(image),
+            min_seen=None if self.min_seen is None else self.min_seen[image],
         )
+
+    def seen(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
+        """Those of the allowed candidates of which enough would be seen."""
+        return allowed if self.min_seen is None else allowed & (quadratics.seen >= self.min_seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +109,14 @@ def select(
                 rival = kinds != candidates.prototype(best)[:, None]
                 result.margin[alive, n - 1] = gain - taken.where(rival, 0).amax(dim=1).clamp(min=0)
             before = after
-        best = search.palette.best(quadratics, available)[alive]
+        allowed = search.seen(quadratics, available)
+        best = search.palette.best(quadratics, allowed)[alive]
         forced = script[alive, n] != EMPTY if script is not None else torch.zeros_like(alive, dtype=torch.bool)
         if script is not None:
             best = torch.where(forced, script[alive, n], best)
         colour = search.palette.colours(quadratics, alive, best)
         gain = quadratics.gain(alive, best, colour)
-        pays = (available[alive, best] & (gain >= search.min_gain) & (gain > 0)) | forced
+        pays = (allowed[alive, best] & (gain >= search.min_gain) & (gain > 0)) | forced
         alive, best, colour, gain = alive[pays], best[pays], colour[pays], gain[pays]
         if len(alive) == 0:
             break
@@ -150,6 +158,16 @@ def add_in_front(
     if behind is not None:
         B = cut(behind, geometry, image if len(behind) > 1 else torch.zeros_like(image), row, column)
     paste(planes, geometry, image, row, column, planes_of(Y, Q, B))
+
+
+def inside(masks: Float[Tensor, "P h w"], candidates: Candidates, image: tuple[int, int]) -> Float[Tensor, "B T"]:
+    """How much of each candidate's mask area lies in the image."""
+    h, w = masks.shape[-2:]
+    areas = torch.nn.functional.pad(masks.cumsum(1).cumsum(2), (1, 0, 1, 0))
+    p = candidates.prototype(torch.arange(candidates.row.shape[1], device=masks.device))
+    top, left = (-candidates.row).clamp(0, h), (-candidates.column).clamp(0, w)
+    bottom, right = (image[0] - candidates.row).clamp(0, h), (image[1] - candidates.column).clamp(0, w)
+    return areas[p, bottom, right] - areas[p, top, right] - areas[p, bottom, left] + areas[p, top, left]
 
 
 def overlapping(search: Search, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> Bool[Tensor, "n T"]:

@@ -25,18 +25,19 @@ def phases(signal: Float[Tensor, "*batch H W"], grid: tuple[int, int]) -> Comple
     return torch.view_as_complex(F / (modulus + ((NOISE_FLOOR * limits.eps) * energy + limits.tiny))[..., None])
 
 
-def localize(
-    image_phases: Complex[Tensor, "B C Y X"],
-    prototype_phases: Complex[Tensor, "P Y X"],
+def correlate(
+    images: Complex[Tensor, "B C Y X"],
+    prototypes: Complex[Tensor, "P Y X"],
     grid: tuple[int, int],
     positions: tuple[int, int],
 ) -> Float[Tensor, "B P C rows columns"]:
-    """Localization maps L of equation 1, channel by channel, cropped to the first `positions`.
+    """Correlation maps from half spectra, channel by channel, cropped to the first `positions`.
 
-    Each factor was normalised before the product: the same phases as normalising the product itself, at a
-    cost that does not grow with B times P. Rows that are not wanted are dropped between the two passes.
+    Of phases these are the localization maps L of equation 1. Each factor was normalised before the product: the same
+    phases as normalising the product itself, at a cost that does not grow with B times P. Rows that are not wanted
+    are dropped between the two passes.
     """
-    products = image_phases[:, None] * prototype_phases.conj()[None, :, None]
+    products = images[:, None] * prototypes.conj()[None, :, None]
     rows = torch.fft.ifft(products, dim=-2)[..., : positions[0], :]
     maps: Tensor = torch.fft.irfft(rows, n=grid[1], dim=-1)[..., : positions[1]]
     return maps

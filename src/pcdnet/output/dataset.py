@@ -1,36 +1,60 @@
-"""Dataset: generated scenes as an .npz file that any NumPy can read."""
+"""Dataset: generated or recorded scenes as an .npz file that any NumPy can read."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Shaped
 
 from pcdnet.data.tetrominoes import SPRITES, TetrominoScenes
 from pcdnet.errors import PcdnetError
 from pcdnet.output.files import whole_file
+from pcdnet.scene import Scenes
 
 
-def save_scenes(scenes: TetrominoScenes, path: str | Path, *, force: bool = False) -> None:
-    """Write images, masks, labels and factors; a file that is there already is kept unless `force` is set.
+def save_scenes(scenes: Scenes | TetrominoScenes, path: str | Path, *, force: bool = False) -> None:
+    """Write images with all that is known about them; a file that is there already is kept unless `force` is set.
 
-    `image` is (N 35 35 3) uint8; `mask` is (N 4 35 35) uint8, 0 or 255, the background first; `labels` is
-    (N 35 35); `shapes`, `colours`, `rows` and `columns` are the factors of the sprites.
+    `image` is (N H W C) uint8 and `labels`, if there are any, (N H W). Boxes are flat arrays over all scenes: `boxes`
+    (M 4) top, left, height and width, `box_scene` (M) and `box_kind` (M) the scene and the kind of each, with the names
+    `kinds`, and `scored` those that scores are about. Tetrominoes have no boxes but `mask` (N 4 35 35) uint8, 0 or 255,
+    the background first, and the factors of the sprites: `shapes`, `colours`, `rows` and `columns`.
     """
     path = checked_target(path, force=force)
-    entities = np.arange(1 + SPRITES)[:, None, None]
-    mask = (scenes.labels[:, None] == entities).astype(np.uint8) * np.uint8(255)
+    arrays = _tetrominoes(scenes) if isinstance(scenes, TetrominoScenes) else _arrays(scenes)
     with whole_file(path) as file:
-        np.savez_compressed(
-            file,
-            image=scenes.images,
-            mask=mask,
-            labels=scenes.labels,
-            shapes=scenes.shapes,
-            colours=scenes.colours,
-            rows=scenes.rows,
-            columns=scenes.columns,
-        )
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # they have no array named allow_pickle
+
+
+def _tetrominoes(scenes: TetrominoScenes) -> dict[str, Shaped[np.ndarray, "N *any"]]:
+    entities = np.arange(1 + SPRITES)[:, None, None]
+    return {
+        "image": scenes.images,
+        "mask": (scenes.labels[:, None] == entities).astype(np.uint8) * np.uint8(255),
+        "labels": scenes.labels,
+        "shapes": scenes.shapes,
+        "colours": scenes.colours,
+        "rows": scenes.rows,
+        "columns": scenes.columns,
+    }
+
+
+def _arrays(scenes: Scenes) -> dict[str, Shaped[np.ndarray, "N *any"]]:
+    arrays: dict[str, Shaped[np.ndarray, "N *any"]] = {"image": scenes.images}
+    if scenes.labels is not None:
+        arrays["labels"] = scenes.labels
+    if scenes.boxes is not None:
+        counts = [len(boxes) for boxes in scenes.boxes]
+        nothing = np.zeros((0, 4), np.float32), np.zeros(0, np.int32)  # where there is no scene
+        arrays |= {
+            "boxes": np.concatenate([nothing[0], *(boxes.corners for boxes in scenes.boxes)]),
+            "box_scene": np.repeat(np.arange(len(counts), dtype=np.int32), counts),
+            "box_kind": np.concatenate([nothing[1], *(boxes.kinds for boxes in scenes.boxes)]),
+            "kinds": np.array(scenes.kinds, dtype=np.str_),
+            "scored": np.array(scenes.scored, dtype=np.str_),
+        }
+    return arrays
 
 
 def checked_target(path: str | Path, *, force: bool) -> Path:

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 
-from pcdnet.metrics import score
-from pcdnet.model.network import PCDNet
-from pcdnet.scene import Scenes
+from pcdnet.decomposition import Decomposition
+from pcdnet.errors import PcdnetError
+from pcdnet.metrics import (
+    DetectionScores,
+    Found,
+    Matches,
+    Scores,
+    box_iou,
+    combined,
+    found_objects,
+    mask_iou,
+    match_scene,
+    score,
+    score_detections,
+)
+from pcdnet.model.network import CHUNK, PCDNet
+from pcdnet.scene import Boxes, Scenes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """Scores of a model on scenes; those that need the truth are None where it is not known."""
+    """Scores of a model on scenes; those that need the truth are None where it is not known.
+
+    Detection is scored by boxes where these are known, by the masks of labels elsewhere, at an IoU of 0.5.
+    """
 
     scenes: int
     """How many scenes were scored."""
@@ -30,10 +49,34 @@ class Evaluation:
     """Share of scenes with the right number of objects."""
     perfect: float | None
     """Share of scenes with an FG-ARI of exactly 1."""
+    precision: float | None = None
+    """Share of the found objects that are true."""
+    recall: float | None = None
+    """Share of the true objects that were found."""
+    f1: float | None = None
+    """Harmonic mean of precision and recall."""
+    f1_at_30: float | None = None
+    """The same at an IoU of 0.3."""
+    ap50: float | None = None
+    """COCO's average precision at an IoU of 0.5, objects being ranked by their gain."""
+    count_error: float | None = None
+    """By how many objects the number found is wrong, on average."""
+    count_bias: float | None = None
+    """How many more objects were found than there are, on average; negative where they were fewer."""
+    purity: float | None = None
+    """Share of the matched objects that are of the kind that their prototype usually matches."""
+    semantic_accuracy: float | None = None
+    """Share of the true objects found by a prototype that usually matches their kind."""
+    recall_by_kind: dict[str, float] | None = None
+    """Recall of every kind, also of those that the other scores are not about."""
     mse: float
     """Mean squared error per pixel and channel."""
     objects: float
     """Mean number of objects found in an image."""
+    at_limit: float = 0.0
+    """Share of images with as many objects as the model may find."""
+    limited: float = 0.0
+    """The same without those that truly hold exactly so many: more objects might explain the others better."""
     parameters: int
     """Numbers that the model has learned."""
     images_per_second: float
@@ -47,30 +90,115 @@ class Evaluation:
 
 
 def evaluate(model: PCDNet, scenes: Scenes, *, refine: bool = True) -> Evaluation:
-    """Decompose the scenes and score the result; without `refine`, by plain greedy selection."""
-    config = model.config
+    """Decompose the scenes and score the result; without `refine`, by plain greedy selection.
+
+    Scenes are taken a few at a time, and only numbers are kept of them. The time is that of the decomposition alone.
+    """
+    _check(scenes)
+    counted = _counted_kinds(scenes)
+    tally, seconds, config = _Tally(), 0.0, model.config
     if not refine:
         model.config = dataclasses.replace(config, refinement=0)
     try:
-        start = time.perf_counter()
-        found = model.decompose(scenes.images)
-        seconds = time.perf_counter() - start
+        for start in range(0, len(scenes), CHUNK):
+            part = scenes.part(slice(start, start + CHUNK))
+            begun = time.perf_counter()
+            found = model.decompose(part.images)
+            seconds += time.perf_counter() - begun
+            assert isinstance(found, list)
+            tally.add(part, found, counted)
     finally:
         model.config = config
-    assert isinstance(found, list)
-    truth = None
-    if scenes.labels is not None:
-        truth = score(scenes.labels, np.stack([thing.instances for thing in found]))
+    numbers = np.array(tally.objects)
+    full = numbers >= config.objects
     return Evaluation(
         scenes=len(scenes),
-        fg_ari=truth.fg_ari if truth else None,
-        ari=truth.ari if truth else None,
-        miou=truth.miou if truth else None,
-        count_accuracy=truth.count_accuracy if truth else None,
-        perfect=truth.perfect if truth else None,
-        mse=float(np.mean([thing.error for thing in found])) / scenes.images[0].size,
-        objects=float(np.mean([len(thing) for thing in found])),
+        **tally.scores(scenes.kinds),
+        mse=float(np.mean(tally.errors)) / scenes.images[0].size,
+        objects=float(numbers.mean()),
+        at_limit=float(np.mean(full)),
+        limited=float(np.mean(full & (numbers != tally.truths) if tally.truths else full)),
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         images_per_second=len(scenes) / seconds,
         seconds=seconds,
     )
+
+
+@dataclass(kw_only=True)
+class _Tally:
+    """What is kept of the scenes that were decomposed so far."""
+
+    errors: list[float] = field(default_factory=list)
+    objects: list[int] = field(default_factory=list)
+    truths: list[int] = field(default_factory=list)
+    segmentation: list[Scores] = field(default_factory=list)
+    matches: list[Matches] = field(default_factory=list)
+
+    def add(self, scenes: Scenes, found: Sequence[Decomposition], counted: Bool[np.ndarray, "kinds"]) -> None:
+        """Add some scenes and their decompositions."""
+        self.errors += [thing.error for thing in found]
+        self.objects += [len(thing) for thing in found]
+        if scenes.labels is not None:
+            self.segmentation.append(score(scenes.labels, [thing.instances for thing in found]))
+        if scenes.boxes is not None:
+            new = [_match_boxes(*pair, counted) for pair in zip(found, scenes.boxes, strict=True)]
+        elif scenes.labels is not None:
+            new = [_match_masks(thing, labels) for thing, labels in zip(found, scenes.labels, strict=True)]
+        else:
+            return
+        self.matches += new
+        self.truths += [len(scene.kinds) for scene in new]
+
+    def scores(self, kinds: tuple[str, ...]) -> dict[str, Any]:
+        """Every score that needs the truth, by its name; labels tell the count where boxes do so too."""
+        known: dict[str, Any] = dict.fromkeys(field.name for field in dataclasses.fields(Scores))
+        known |= dict.fromkeys(field.name for field in dataclasses.fields(DetectionScores))
+        if self.matches:
+            known |= dataclasses.asdict(score_detections(self.matches, kinds))
+        if self.segmentation:
+            known |= dataclasses.asdict(combined(self.segmentation))
+        del known["scenes"]
+        return known
+
+
+def _seen(found: Decomposition) -> Found:
+    return found_objects(found.instances, found.prototypes, found.gains)
+
+
+def _match_boxes(found: Decomposition, truth: Boxes, counted: Bool[np.ndarray, "kinds"]) -> Matches:
+    seen = _seen(found)
+    counts = counted[truth.kinds] if len(counted) else None
+    return match_scene(seen, box_iou(seen.boxes, truth.corners), kinds=truth.kinds, counted=counts)
+
+
+def _match_masks(found: Decomposition, labels: np.ndarray) -> Matches:
+    return match_scene(_seen(found), mask_iou(labels, found.instances).T)
+
+
+def _counted_kinds(scenes: Scenes) -> Bool[np.ndarray, "kinds"]:
+    """Which kinds the scores are about."""
+    unknown = sorted(set(scenes.scored) - set(scenes.kinds))
+    if unknown:
+        raise PcdnetError(
+            f"{', '.join(unknown)} should be scored, but the kinds are {', '.join(scenes.kinds) or 'not named'}; "
+            f"name kinds that there are in Scenes.scored"
+        )
+    return np.array([not scenes.scored or kind in scenes.scored for kind in scenes.kinds], dtype=bool)
+
+
+def _check(scenes: Scenes) -> None:
+    """Complain where images and truth do not fit each other."""
+    if len(scenes) == 0:
+        raise PcdnetError("there are 0 scenes to score; give at least one")
+    for name, truth in (("label maps", scenes.labels), ("lists of boxes", scenes.boxes)):
+        if truth is not None and len(truth) != len(scenes):
+            raise PcdnetError(f"there are {len(truth)} {name} for {len(scenes)} images; give one for every image")
+    if not scenes.kinds:
+        return
+    for index, boxes in enumerate(scenes.boxes or ()):
+        wrong = boxes.kinds[(boxes.kinds < 0) | (boxes.kinds >= len(scenes.kinds))]
+        if len(wrong):
+            raise PcdnetError(
+                f"a box of scene {index} is of kind {wrong[0]}, and {len(scenes.kinds)} kinds are named; "
+                f"use numbers of 0 to {len(scenes.kinds) - 1}"
+            )

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from pcdnet.training.evaluation import Evaluation, evaluate
 from pcdnet.training.healing import Event, Health, heal
 from pcdnet.training.loss import loss_of
 from pcdnet.training.run import Run, State
+from pcdnet.training.seeding import sow
 from pcdnet.training.warmup import noisy_bank
 
 FIRST_HEALING = 100
@@ -114,13 +116,23 @@ class _Trainer:
         H, W = scenes.images.shape[1:3]
         torch.manual_seed(config.train.seed)  # the colour network's first weights
         self._model = PCDNet(config.model, (H, W) if config.model.background else None).to(device).train()
-        if self._model.background is not None:
+        if config.train.start == "images":
+            sow(self._model, scenes.images, config.train.seed)
+        elif self._model.background is not None:
             mean = scenes.images.mean(axis=0, dtype=np.float64) / 255
             self._model.background.data.copy_(torch.from_numpy(mean).permute(2, 0, 1))
-        self._optimizer = torch.optim.Adam(self._model.parameters(), lr=config.train.learning_rate)
+        self._optimizer = torch.optim.Adam(self._groups(), lr=config.train.learning_rate)
         self._epoch, self._order = -1, np.arange(0)
         self._state = State(0, 0.0, -math.inf, Health.start(config.model.prototypes))
         self._best = {name: value.clone() for name, value in self._model.state_dict().items()}
+
+    def _groups(self) -> list[dict[str, Any]]:
+        """What is learned, and at which pace; the background has its own."""
+        others = [value for name, value in self._model.named_parameters() if name != "background"]
+        groups: list[dict[str, Any]] = [{"params": others, "pace": 1.0}]
+        if self._model.background is not None:
+            groups.append({"params": [self._model.background], "pace": self._config.train.background_pace})
+        return groups
 
     def restore(self, run: Run) -> None:
         """Go on where the run stopped."""
@@ -177,7 +189,7 @@ class _Trainer:
         rng = torch.Generator().manual_seed(train.seed * 1_000_000_007 + step)
         rate = self._rate(share)
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["pace"]
         images = self._batch(step)
         layers = model(images, noisy_bank(model, train, step, share, rng))
         loss = loss_of(images, layers.reconstruction, model.prototypes, model.masks, self._config.loss)

@@ -15,12 +15,17 @@ def loss_of(
     masks: Float[Tensor, "P h w"],
     config: LossConfig,
 ) -> Float[Tensor, ""]:
-    """Mean squared error plus the weighted regularizers, on the raw prototypes and masks."""
+    """Mean squared error plus the weighted regularizers, on the raw prototypes and masks.
+
+    The paper sums the error over the pixels of an image, and its weights on L1 and TV are meant against that sum.
+    Here everything is divided by their number, so that losses of different images can be compared.
+    """
     loss = (painted - images).square().mean()
+    values = images[0].numel()
     if config.l1:
-        loss = loss + config.l1 * area(prototypes)
+        loss = loss + config.l1 / values * area(prototypes)
     if config.tv:
-        loss = loss + config.tv * total_variation(masks)
+        loss = loss + config.tv / values * total_variation(masks)
     if config.mask_area:
         # Values above 1 paint no more than 1, but they pay: a useless pixel that strayed there would never come back.
         loss = loss + config.mask_area * masks.clamp(min=0).mean()

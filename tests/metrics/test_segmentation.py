@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import permutations
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.metrics import adjusted_rand_score
 
 from pcdnet.errors import PcdnetError
-from pcdnet.metrics import adjusted_rand_index, foreground_ari, mean_iou, score
+from pcdnet.metrics import adjusted_rand_index, combined, foreground_ari, mean_iou, score
 
 
 @st.composite
@@ -121,6 +122,16 @@ def test_scores_are_the_means_over_scenes_of_any_size(pairs: list[tuple[np.ndarr
     assert scores.perfect == pytest.approx(np.mean([foreground_ari(t, p) == 1 for t, p in pairs]))
     counts = [len({*t.ravel()} - {0}) == len({*p.ravel()} - {0}) for t, p in pairs]
     assert scores.count_accuracy == pytest.approx(np.mean(counts))
+
+
+def test_scores_of_parts_combine_to_those_of_the_whole() -> None:
+    rng = np.random.default_rng(1)
+    truth, prediction = rng.integers(0, 3, (7, 4, 4)), rng.integers(0, 3, (7, 4, 4))
+    prediction[:2] = truth[:2]
+    parts = [score(truth[part], prediction[part]) for part in (slice(0, 4), slice(4, 5), slice(5, 7))]
+    assert dataclasses.asdict(combined(parts)) == pytest.approx(dataclasses.asdict(score(truth, prediction)))
+    with pytest.raises(PcdnetError, match="0 scores.*; give"):
+        combined([])
 
 
 @pytest.mark.parametrize("metric", [adjusted_rand_index, foreground_ari, mean_iou])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Int64, Integer, Shaped
+from jaxtyping import Float64, Int64, Integer, Shaped
 from scipy.optimize import linear_sum_assignment
 
 from pcdnet.errors import PcdnetError
@@ -68,6 +68,14 @@ def mean_iou(truth: Labels, prediction: Labels) -> float:
     return _mean_iou(_overlap(*_checked(truth, prediction)))
 
 
+def mask_iou(truth: Labels, prediction: Labels) -> Float64[np.ndarray, "true predicted"]:
+    """Return the IoU of every true object with every predicted one, both in the order of their labels.
+
+    Labels that no pixel carries have no row or column.
+    """
+    return _ious(_overlap(*_checked(truth, prediction)))
+
+
 def score(truths: Sequence[Labels] | Labels, predictions: Sequence[Labels] | Labels) -> Scores:
     """Return the mean scores over scenes, given as two equally long stacks or lists of (H W) label maps."""
     if len(truths) != len(predictions):
@@ -96,6 +104,25 @@ def score(truths: Sequence[Labels] | Labels, predictions: Sequence[Labels] | Lab
         miou=float(np.mean(miou)),
         count_accuracy=float(np.mean(count)),
         perfect=float(np.mean(np.array(fg_ari) == 1.0)),
+    )
+
+
+def combined(parts: Sequence[Scores]) -> Scores:
+    """Return the scores of all scenes together, from those of parts of any size."""
+    scenes = [part.scenes for part in parts]
+    if not sum(scenes):
+        raise PcdnetError("there are 0 scores to combine; give those of at least one part")
+
+    def mean(name: str) -> float:
+        return float(np.average([getattr(part, name) for part in parts], weights=scenes))
+
+    return Scores(
+        scenes=sum(scenes),
+        fg_ari=mean("fg_ari"),
+        ari=mean("ari"),
+        miou=mean("miou"),
+        count_accuracy=mean("count_accuracy"),
+        perfect=mean("perfect"),
     )
 
 
@@ -187,14 +214,18 @@ def _ari(overlap: _Overlap) -> float:
 
 
 def _mean_iou(overlap: _Overlap) -> float:
-    true, predicted = _objects(overlap.truth), _objects(overlap.prediction)
+    iou = _ious(overlap)
+    true, predicted = iou.shape
     if true == 0 or predicted == 0:
         return float(true == predicted)
-    true_areas, predicted_areas = (_areas(labels, overlap.pixels) for labels in (overlap.truth, overlap.prediction))
-    kept = (overlap.truth > 0) & (overlap.prediction > 0)
-    t, p, shared = overlap.truth[kept], overlap.prediction[kept], overlap.pixels[kept]
-    rows, row = np.unique(t, return_inverse=True)
-    columns, column = np.unique(p, return_inverse=True)
-    iou = np.zeros((rows.size, columns.size))
-    iou[row, column] = shared / (true_areas[t] + predicted_areas[p] - shared)
     return float(iou[linear_sum_assignment(iou, maximize=True)].sum() / true)
+
+
+def _ious(overlap: _Overlap) -> Float64[np.ndarray, "true predicted"]:
+    true, row = np.unique(overlap.truth, return_inverse=True)
+    predicted, column = np.unique(overlap.prediction, return_inverse=True)
+    shared = np.zeros((true.size, predicted.size))
+    shared[row, column] = overlap.pixels
+    union = shared.sum(axis=1, keepdims=True) + shared.sum(axis=0, keepdims=True) - shared
+    iou: np.ndarray = (shared / union)[true > 0][:, predicted > 0]
+    return iou

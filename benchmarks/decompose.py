@@ -1,0 +1,119 @@
+"""Decompose: `pcdnet decompose --format json` beside the bare engine on the same images, and its memory.
+
+usage: python -m benchmarks.decompose [RUN]
+
+Without a run the true prototypes are used. Each measurement has a process of its own, and the jobs take turns; medians
+are shown. Processor time is what to look at on a machine that has other work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import multiprocessing
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.models import tetromino_model
+from benchmarks.speed import peak_mib
+from pcdnet.cli.decompose import Decompose
+from pcdnet.config import Config
+from pcdnet.data import npz, tetrominoes
+from pcdnet.output.dataset import save_scenes
+from pcdnet.training.run import Run, load
+
+COUNTS = (2_000, 10_000)
+BATCH = 64
+SEED = 3_000_000
+ROUNDS = 3
+
+
+def true_run(folder: Path) -> Path:
+    """A run that holds the true prototypes."""
+    run = Run.create(folder, Config.preset("tetrominoes"))
+    run.save_weights(tetromino_model("solve"))
+    return folder
+
+
+def bare(run: Path, data: Path) -> dict[str, float]:
+    """The engine alone, on tensors that are there already."""
+    model = load(run)
+    images = torch.from_numpy(npz.read(data).images).permute(0, 3, 1, 2).contiguous() / 255
+    with torch.inference_mode():
+        model(images[:BATCH])
+        start, busy = time.perf_counter(), time.process_time()
+        for batch in torch.split(images, BATCH):
+            model(batch)
+    return _figures(len(images), start, busy)
+
+
+def command(run: Path, data: Path) -> dict[str, float]:
+    """The command, from finding the file to the last line of the summary; only Python's imports are done before."""
+    import pcdnet.cli.model
+    import pcdnet.output.export.formats
+    import pcdnet.output.export.summary
+    import pcdnet.output.export.work
+    import pcdnet.output.progress  # noqa: F401
+
+    out = data.with_suffix("")
+    job = Decompose(folder=run, paths=(str(data),), out=out, force=True)
+    start, busy = time.perf_counter(), time.process_time()
+    with contextlib.redirect_stdout(io.StringIO()):
+        job.run()
+    count = sum(1 for _ in (out / "decompositions.jsonl").open("rb"))
+    return _figures(count, start, busy)
+
+
+def _figures(count: int, start: float, busy: float) -> dict[str, float]:
+    wall, busy = time.perf_counter() - start, time.process_time() - busy
+    return {
+        "images": count,
+        "images_per_second": count / wall,
+        "images_per_processor_second": count / busy,
+        "peak_mib": peak_mib(),  # not getrusage's, which begins with that of the process that started this one
+    }
+
+
+def main() -> None:
+    """Print the table, then one JSON line."""
+    begin = time.perf_counter()
+    table = Table(title="Re-created Tetrominoes")
+    for column in ("job", "images", "images/s", "per processor second", "peak MiB"):
+        table.add_column(column, justify="left" if column == "job" else "right")
+    results: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run = Path(sys.argv[1]) if len(sys.argv) > 1 else true_run(folder / "run")
+        files = {count: folder / f"{count}.npz" for count in COUNTS}
+        for count, data in files.items():
+            save_scenes(tetrominoes.generate(count, SEED), data)
+        jobs = [("bare engine", bare, files[COUNTS[-1]])]
+        jobs += [(f"decompose {count}", command, data) for count, data in files.items()]
+        with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+            rounds = [[pool.apply(call, (run, data)) for _, call, data in jobs] for _ in range(ROUNDS)]
+    for (job, _, _), measured in zip(jobs, zip(*rounds, strict=True), strict=True):
+        results[job] = {name: statistics.median(one[name] for one in measured) for name in measured[0]}
+        table.add_row(job, *(f"{value:,.0f}" for value in results[job].values()))
+    Console(width=120).print(table)
+    few, many, engine = (results[name] for name in (f"decompose {COUNTS[0]}", f"decompose {COUNTS[1]}", "bare engine"))
+    report = {
+        "benchmark": "decompose",
+        "threads": torch.get_num_threads(),
+        **results,
+        "share_of_bare": many["images_per_second"] / engine["images_per_second"],
+        "share_of_bare_by_processor": many["images_per_processor_second"] / engine["images_per_processor_second"],
+        "memory_growth": many["peak_mib"] / few["peak_mib"],
+    }
+    print(json.dumps({**report, "seconds": time.perf_counter() - begin}))
+
+
+if __name__ == "__main__":
+    main()

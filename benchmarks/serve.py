@@ -1,0 +1,124 @@
+"""Serve: how long a request takes, alone and among many, and whether any fails.
+
+usage: python -m benchmarks.serve [seconds]
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.table import Table
+from tests.serve.conftest import make_run, make_workbench, serving
+
+from pcdnet.serve.messages import Array
+from pcdnet.serve.workbench import Workbench
+
+CLIENTS = 32
+ALONE = 60
+
+
+def milliseconds(taken: list[float]) -> dict[str, float]:
+    """The median, the 95th percentile and the longest."""
+    ranked = sorted(taken)
+    return {
+        "median_ms": 1000 * statistics.median(ranked),
+        "p95_ms": 1000 * ranked[int(0.95 * (len(ranked) - 1))],
+        "longest_ms": 1000 * ranked[-1],
+    }
+
+
+def requests(client: httpx.Client, workbench: Workbench) -> dict[str, Callable[[int], httpx.Response]]:
+    """One call of each kind, for the n-th time."""
+    files = [workbench.sample_file(n) for n in range(6)]
+    found = client.post("/api/decompose", json={"sample": 0}).json()
+    things = [{key: thing[key] for key in ("prototype", "position", "colour")} for thing in found["scene"]["objects"]]
+    scene = {"size": found["scene"]["size"], "objects": things, "image": found["image"]}
+    images = [Array.of(workbench.sample(n)).model_dump() for n in range(6)]
+    return {
+        "decompose": lambda n: client.post("/api/decompose", files={"image": ("scene.png", files[n % 6])}),
+        "render": lambda _: client.post("/api/render", json=scene),
+        "inspect": lambda n: client.post("/api/inspect", json={"image": images[n % 6], "prototype": n % 19}),
+        "export": lambda _: client.post("/api/export", json={"scene": scene, "format": "coco"}),
+    }
+
+
+def alone(site: str, workbench: Workbench) -> dict[str, dict[str, float]]:
+    """One client, one request after the other."""
+    results = {}
+    with httpx.Client(base_url=site, timeout=60) as client:
+        for name, call in requests(client, workbench).items():
+            taken = []
+            for n in range(ALONE):
+                start = time.perf_counter()
+                call(n).raise_for_status()
+                taken.append(time.perf_counter() - start)
+            results[name] = milliseconds(taken)
+    return results
+
+
+def crowd(site: str, workbench: Workbench, seconds: float) -> dict[str, Any]:
+    """Many clients at once, each asking again as soon as it is answered; every answer is checked."""
+    files = [workbench.sample_file(n) for n in range(6)]
+    expected = [workbench.decompose_file(content, "scene.png", fit=False).scene["objects"] for content in files]
+    taken: list[float] = []
+    wrong: list[str] = []
+    end = time.perf_counter() + seconds
+
+    def client(first: int) -> None:
+        with httpx.Client(base_url=site, timeout=60) as own:
+            n = first
+            while time.perf_counter() < end:
+                start = time.perf_counter()
+                try:
+                    answer = own.post("/api/decompose", files={"image": ("scene.png", files[n % 6])})
+                    if answer.status_code != 200 or answer.json()["scene"]["objects"] != expected[n % 6]:
+                        wrong.append(answer.text[:100])
+                except httpx.HTTPError as error:
+                    wrong.append(repr(error))
+                taken.append(time.perf_counter() - start)
+                n += 1
+
+    threads = [threading.Thread(target=client, args=(n,)) for n in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return {
+        "clients": CLIENTS,
+        "seconds": seconds,
+        "requests": len(taken),
+        "errors": len(wrong),
+        "first_error": wrong[0] if wrong else None,
+        "requests_per_second": len(taken) / seconds,
+        **milliseconds(taken),
+    }
+
+
+def main() -> None:
+    """Print a table, then one JSON line."""
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 30.0
+    with tempfile.TemporaryDirectory() as folder:
+        workbench = make_workbench(make_run(Path(folder) / "true"))
+        with serving(workbench) as site:
+            single, many = alone(site, workbench), crowd(site, workbench, seconds)
+    table = Table(title="Requests for re-created Tetrominoes, milliseconds; client and server share the machine")
+    for column in ("request", "median", "95 %", "longest"):
+        table.add_column(column, justify="left" if column == "request" else "right")
+    for name, row in {**single, f"decompose, {CLIENTS} clients": many}.items():
+        table.add_row(name, *(f"{row[key]:.1f}" for key in ("median_ms", "p95_ms", "longest_ms")))
+    Console(width=120).print(table)
+    print(json.dumps({"benchmark": "serve", "alone": single, "crowd": many}))
+
+
+if __name__ == "__main__":
+    main()

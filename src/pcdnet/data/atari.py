@@ -1,0 +1,288 @@
+"""Atari: frames of any game that ale-py ships, played by simple pilots and recorded without a screen.
+
+Several games run side by side, each in another hand, and give frames in turn: so a few frames are already different,
+and more frames of a seed begin with the fewer. The console itself knows no chance; only what the pilots do, and when
+they begin, differs by seed. So the first moments of a game can look the same in the recordings of two seeds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import io
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Int32, Shaped, UInt8
+
+from pcdnet.errors import PcdnetError
+from pcdnet.scene import Scenes
+
+if TYPE_CHECKING:
+    from ale_py import ALEInterface
+
+VERSION = 2
+"""Counts the recorder's changes: what an older one has kept on disk is not used again."""
+
+NOTHING, FIRE, RIGHT, LEFT, RIGHT_FIRE, LEFT_FIRE = 0, 1, 3, 4, 11, 12
+"""Some of the 18 positions of the joystick, as the console's emulator numbers them."""
+
+_GAMES = 8  # that run side by side
+_GAPS = 8, 33  # frames from one recorded frame to the next; bullets show in every other, so odd and even gaps
+_LATEST_START = 4000  # frames after which the first recorded frame of a game comes at the latest
+_LONGEST_WAIT = 60  # frames before a pilot does anything
+_LONGEST_GAME = 20_000  # frames after which a game that does not end is begun anew
+_PATIENCE = 2_000  # frames in a row that were all seen before, until a game counts as showing nothing new
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Cockpit:
+    """What a pilot has to go by."""
+
+    rng: np.random.Generator
+    """The pilot's own chance."""
+
+    ram: UInt8[np.ndarray, "128"]
+    """The console's memory."""
+
+    actions: Sequence[int]
+    """What the game's joystick can do."""
+
+
+Pilot = Callable[[Cockpit], tuple[int, int]]
+"""Chooses an action, and for how many frames."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Shot:
+    """One frame, with what the console had in memory when it was drawn."""
+
+    frame: UInt8[np.ndarray, "H W 3"]
+    """RGB."""
+
+    ram: UInt8[np.ndarray, "128"]
+    """The console's memory."""
+
+    episode: int
+    """Number of the game that the frame belongs to."""
+
+
+Track = Callable[[Iterable[tuple[int, Shot]], int, str], Iterable[Shot]]
+"""Passes the values of (size, value) pairs on and shows how far it is, given the sum of sizes and what they are."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Recording:
+    """Frames of several games, no two the same."""
+
+    frames: UInt8[np.ndarray, "N H W 3"]
+    """RGB."""
+
+    ram: UInt8[np.ndarray, "N 128"]
+    """The console's memory, frame by frame; it can be a step ahead of what is drawn."""
+
+    episodes: Int32[np.ndarray, "N"]
+    """Number of the game that each frame belongs to."""
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+
+def restless(cockpit: Cockpit) -> tuple[int, int]:
+    """Do anything, for a moment."""
+    return int(cockpit.rng.choice(cockpit.actions)), int(cockpit.rng.integers(1, 4))
+
+
+def steady(cockpit: Cockpit) -> tuple[int, int]:
+    """Do anything, and keep doing it for a while."""
+    return int(cockpit.rng.choice(cockpit.actions)), int(cockpit.rng.integers(8, 41))
+
+
+def gunner(cockpit: Cockpit) -> tuple[int, int]:
+    """Move or stay, and fire all the time, where the game lets one fire."""
+    firing = [action for action in cockpit.actions if action == FIRE or action > 9]
+    return int(cockpit.rng.choice(firing or cockpit.actions)), int(cockpit.rng.integers(4, 25))
+
+
+PILOTS: tuple[Pilot, ...] = (restless, steady, gunner)
+"""Those that can play any game, in no way well."""
+
+
+def games() -> tuple[str, ...]:
+    """The names of all games that can be recorded: those that one can play alone."""
+    _, roms = _emulator()
+    return tuple(game for game in sorted(roms.get_all_rom_ids()) if _rom(game))
+
+
+def scenes(game: str, count: int, seed: int, *, track: Track | None = None) -> Scenes:
+    """Return frames of a game as scenes: as large as they are, and without truth."""
+    recording = record(game, count=count, seed=seed, track=track)
+    return Scenes(images=recording.frames, name=f"Atari {game}, seed {seed}")
+
+
+def record(
+    game: str, *, count: int, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOTS, track: Track | None = None
+) -> Recording:
+    """Return frames of a game without their first `top` rows: for the same seed the same, bit for bit.
+
+    Recordings are kept in the user's cache, and read again where that is possible.
+    """
+    if count < 1:
+        raise PcdnetError(f"{count} frames were asked for; give a count of at least 1")
+    if seed < 0:
+        raise PcdnetError(f"the seed is {seed}; give 0 or a positive integer")
+    _check(game)
+    made_by = repr((VERSION, game, count, seed, top, [pilot.__name__ for pilot in pilots]))
+    path = cache() / f"{game}-{count}-{seed}-{hashlib.sha256(made_by.encode()).hexdigest()[:12]}.npz"
+    kept = _kept(path, count)
+    if kept is not None:
+        return kept
+    steps = islice(((1, shot) for shot in shots(game, seed=seed, top=top, pilots=pilots)), count)
+    recording = _gathered(track(steps, count, "frames") if track else (shot for _, shot in steps), count)
+    _keep(recording, path)
+    return recording
+
+
+def _gathered(taken: Iterable[Shot], count: int) -> Recording:
+    ram, episodes = np.empty((count, 128), np.uint8), np.empty(count, np.int32)
+    for index, shot in enumerate(taken):
+        if index == 0:  # only now it is known how large frames are
+            frames = np.empty((count, *shot.frame.shape), np.uint8)
+        frames[index], ram[index], episodes[index] = shot.frame, shot.ram, shot.episode
+    return Recording(frames=frames, ram=ram, episodes=episodes)
+
+
+def shots(game: str, *, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOTS) -> Iterator[Shot]:
+    """Yield frames of several games in turn, without end and without any frame twice."""
+    _check(game)
+    consoles = [_console(game) for _ in range(_GAMES)]
+    generators = [np.random.Generator(np.random.PCG64([seed, index])) for index in range(_GAMES)]
+    played = [
+        _play(console, rng, pilots[index % len(pilots)])
+        for index, (console, rng) in enumerate(zip(consoles, generators, strict=True))
+    ]
+    seen: set[bytes] = set()
+    in_vain = 0
+    for index, console in cycle(enumerate(consoles)):
+        episode = next(played[index])
+        frame: UInt8[np.ndarray, "H W 3"] = console.getScreenRGB()[top:]
+        mark = hashlib.sha256(frame.tobytes()).digest()
+        in_vain = in_vain + 1 if mark in seen else 0
+        if in_vain == _PATIENCE:
+            raise PcdnetError(
+                f"{game} shows nothing new after {len(seen)} different frames; ask for fewer, or record another game"
+            )
+        if mark not in seen:
+            seen.add(mark)
+            yield Shot(frame=frame, ram=console.getRAM(), episode=index + _GAMES * episode)
+
+
+def _play(console: ALEInterface, rng: np.random.Generator, pilot: Pilot) -> Iterator[int]:
+    """Play game after game, and stop with the game's number wherever a frame is due."""
+    actions = [action.value for action in console.getMinimalActionSet()]
+    due, episode = int(rng.integers(0, _LATEST_START)), 0
+    while True:
+        console.reset_game()
+        action, left = NOTHING, int(rng.integers(0, _LONGEST_WAIT))
+        for _ in range(_LONGEST_GAME):
+            if left == 0:
+                action, left = pilot(Cockpit(rng=rng, ram=console.getRAM(), actions=actions))
+            console.act(action)
+            left, due = left - 1, due - 1
+            if due <= 0:
+                yield episode
+                due = int(rng.integers(*_GAPS))
+            if console.game_over():
+                break
+        episode += 1
+
+
+def _emulator() -> tuple[ModuleType, ModuleType]:
+    try:
+        import ale_py
+        from ale_py import roms
+    except ImportError:
+        raise PcdnetError("Atari games need ale-py, which is not there; pip install 'pcdnet[atari]'") from None
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    return ale_py, roms
+
+
+def _check(game: str) -> None:
+    known = games()
+    if game not in known:
+        near = difflib.get_close_matches(game.lower().replace("-", "_").replace(" ", "_"), known, n=3, cutoff=0.5)
+        cure = f"use {' or '.join(near)}" if near else f"use one of {len(known)} names like space_invaders"
+        raise PcdnetError(f"{game!r} is no Atari game known here; {cure}")
+
+
+def _rom(game: str) -> Path | None:
+    """The file of a game, if there is one and the emulator can play it; others would end the process."""
+    ale_py, roms = _emulator()
+    with redirect_stdout(io.StringIO()), suppress(OSError):  # another folder for games is announced, or is not there
+        path: Path = roms.get_rom_path(game)
+        return path if ale_py.ALEInterface.isSupportedROM(path) else None
+    return None
+
+
+def _console(game: str) -> ALEInterface:
+    """A console with the game in it, silent and without a screen."""
+    ale_py, _ = _emulator()
+    console: ALEInterface = ale_py.ALEInterface()
+    console.setInt("random_seed", 0)
+    console.setFloat("repeat_action_probability", 0.0)
+    path = _rom(game)
+    assert path is not None, "games are checked before they are loaded"
+    console.loadROM(path)
+    return console
+
+
+def cache() -> Path:
+    """The folder that recordings are kept in: of $PCDNET_CACHE, else of the user's folder for such things."""
+    own, users = os.environ.get("PCDNET_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    above = Path(own) if own else Path(users or "~/.cache").expanduser() / "pcdnet"
+    return above / "atari"
+
+
+def _keep(recording: Recording, path: Path) -> None:
+    """Write a recording, whole or not at all; where that cannot be done it is recorded anew the next time."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A name of its own, since others may record the same at the same time.
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".partial", delete=False) as file:
+            try:
+                np.savez_compressed(file, frames=recording.frames, ram=recording.ram, episodes=recording.episodes)
+                file.close()
+                Path(file.name).replace(path)
+            finally:
+                Path(file.name).unlink(missing_ok=True)
+
+
+def _kept(path: Path, count: int) -> Recording | None:
+    """Read a recording, or return None where there is no sound one of so many frames."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            frames, ram, episodes = (_array(file, name, count) for name in ("frames", "ram", "episodes"))
+    except (OSError, ValueError, KeyError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        return None
+    shapes = frames.ndim == 4 and frames.shape[3] == 3 and ram.shape[1:] == (128,) and episodes.ndim == 1
+    types = frames.dtype == ram.dtype == np.uint8 and episodes.dtype == np.int32
+    return Recording(frames=frames, ram=ram, episodes=episodes) if shapes and types else None
+
+
+def _array(file: zipfile.ZipFile, name: str, count: int) -> Shaped[np.ndarray, "N *any"]:
+    with file.open(f"{name}.npy") as stream:
+        array: Shaped[np.ndarray, "N *any"] = np.lib.format.read_array(stream, allow_pickle=False)
+        stream.read(1)  # at the end of the array the container's checksum is checked
+    if array.ndim == 0 or len(array) != count:
+        raise ValueError(f"{name} has another length")
+    return array

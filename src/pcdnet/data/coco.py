@@ -1,0 +1,202 @@
+"""COCO: true boxes in the JSON that annotation programs write, read with care.
+
+Files come from strangers: nothing is believed before its type and size are checked, and a mistake is told with the
+entry that it is in. Crowds and boxes without an area are passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pcdnet.errors import PcdnetError
+from pcdnet.scene import Boxes
+
+MOST_BYTES = 256 * 2**20
+"""Files larger than this are refused."""
+
+_FARTHEST = 1e6  # pixels; no image reaches as far
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """What the file says of one image."""
+
+    name: str
+    """The image's file, as it is written there."""
+
+    size: tuple[int, int] | None
+    """Height and width, if they are said."""
+
+    boxes: Boxes
+    """The objects of the image; none is a statement too."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Annotations:
+    """The images of a COCO file and their objects."""
+
+    entries: tuple[Entry, ...]
+    """What is said of every image."""
+
+    kinds: tuple[str, ...]
+    """The names of the categories."""
+
+    strays: int
+    """Objects of images that the file does not know."""
+
+    def matched(self, names: Sequence[str], within: str | None = None) -> dict[str, Entry]:
+        """The entries of those of the images that have one, by the images' names.
+
+        Names count from the folder of the file; or, if the file lies beside a folder `within`, from both. Programs also
+        write names from somewhere else: such an entry is taken by its last part, if no other has the same.
+        """
+        written = {_key(entry.name): entry for entry in self.entries}
+        if within is not None:
+            keys = {name: (_key(f"{within}/{name}"), _key(name)) for name in names}
+            return {name: written[key] for name in names for key in reversed(keys[name]) if key in written}
+        found = {name: written[_key(name)] for name in names if _key(name) in written}
+        ends = Counter(_last(entry.name) for entry in self.entries)
+        here = Counter(map(_last, names))
+        loose = {_last(entry.name): entry for entry in self.entries if ends[_last(entry.name)] == 1}
+        rest = [name for name in names if name not in found and here[_last(name)] == 1 and _last(name) in loose]
+        return {**found, **{name: loose[_last(name)] for name in rest}}
+
+
+def _key(name: str) -> str:
+    """A file's name as it is compared: programs write slashes and accents in different ways."""
+    return unicodedata.normalize("NFC", str(PurePosixPath(name.replace("\\", "/"))))
+
+
+def _last(name: str) -> str:
+    return _key(name).rpartition("/")[2]
+
+
+def read(path: str | Path) -> Annotations:
+    """Return the annotations of a COCO file; of each, `bbox` counts, and neither segmentation nor keypoints."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise PcdnetError(
+                f"{path} has {size / 2**20:.0f} MiB, more than the limit of {MOST_BYTES / 2**20:.0f} MiB; "
+                f"split it, or leave out segmentations"
+            )
+        return _annotations(json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_no_number))
+    except FileNotFoundError:
+        raise PcdnetError(f"{path} does not exist; give a file of annotations in COCO form") from None
+    except OSError as error:
+        raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); give a readable file") from None
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise PcdnetError(
+            f"{path} is no annotation file in COCO form ({reason}); export it again, or rename it if it is none"
+        ) from None
+
+
+def _annotations(whole: Any) -> Annotations:
+    """What the parsed JSON says; a ValueError is the reason why it says nothing."""
+    if not isinstance(whole, dict):
+        raise ValueError("it is no JSON object")
+    categories = {
+        _identity(category, "id", f"category {index}"): _text(category, "name", f"category {index}")
+        for index, category in enumerate(_list(whole, "categories"))
+    }
+    images: dict[int | str, tuple[str, tuple[int, int] | None]] = {}
+    for index, image in enumerate(_list(whole, "images")):
+        identity = _identity(image, "id", f"image {index}")
+        if identity in images:
+            raise ValueError(f"image {index} has the id {identity!r} of another image")
+        images[identity] = (_text(image, "file_name", f"image {index}"), _size(image, f"image {index}"))
+    if len({_key(name) for name, _ in images.values()}) < len(images):
+        raise ValueError("two images have the same file_name")
+    objects, strays = _objects(whole, list(images), list(categories))
+    entries = [
+        Entry(name=name, size=size, boxes=_boxes(objects[identity])) for identity, (name, size) in images.items()
+    ]
+    return Annotations(entries=tuple(entries), kinds=tuple(categories.values()), strays=strays)
+
+
+def _objects(
+    whole: dict[str, Any], images: list[int | str], categories: list[int | str]
+) -> tuple[dict[int | str, list[tuple[list[float], int]]], int]:
+    """The objects of every image, each as its corners and the number of its category; and how many are of no image."""
+    objects: dict[int | str, list[tuple[list[float], int]]] = {identity: [] for identity in images}
+    numbers = {identity: number for number, identity in enumerate(categories)}
+    strays = 0
+    for index, annotation in enumerate(_list(whole, "annotations")):
+        where = f"annotation {index}"
+        owner, kind = _identity(annotation, "image_id", where), _identity(annotation, "category_id", where)
+        corners = _corners(annotation, where)
+        if kind not in numbers:
+            raise ValueError(f"{where} has the category_id {kind!r}, which no category has")
+        if owner not in objects:
+            strays += 1
+        elif not annotation.get("iscrowd") and min(corners[2:]) > 0:
+            objects[owner].append((corners, numbers[kind]))
+    return objects, strays
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _list(whole: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    values = whole.get(name)
+    if not isinstance(values, list):
+        raise ValueError(f"it has no list {name!r}")
+    for index, value in enumerate(values):
+        if not isinstance(value, dict):
+            raise ValueError(f"entry {index} of {name!r} is no JSON object")
+    return values
+
+
+def _identity(entry: dict[str, Any], name: str, where: str) -> int | str:
+    value = entry.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError(f"{where} has no {name!r} that is a whole number or a text")
+    return value
+
+
+def _text(entry: dict[str, Any], name: str, where: str) -> str:
+    value = entry.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{where} has no {name!r} that is a text")
+    return value
+
+
+def _size(entry: dict[str, Any], where: str) -> tuple[int, int] | None:
+    sides = entry.get("height"), entry.get("width")
+    if sides == (None, None):
+        return None
+    height, width = (side if isinstance(side, int) and 0 < side < _FARTHEST else 0 for side in sides)
+    if not height or not width:
+        raise ValueError(f"{where} has no height and width that are pixels")
+    return height, width
+
+
+def _corners(annotation: dict[str, Any], where: str) -> list[float]:
+    """Top, left, height and width; COCO itself has left, top, width, height."""
+    box = annotation.get("bbox")
+    if not isinstance(box, list) or len(box) != 4 or not all(_is_pixel(value) for value in box):
+        raise ValueError(f"{where} has no 'bbox' of four numbers")
+    left, top, width, height = map(float, box)
+    if width < 0 or height < 0:
+        raise ValueError(f"{where} has a 'bbox' of {height:g}x{width:g}")
+    return [top, left, height, width]
+
+
+def _is_pixel(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _FARTHEST
+
+
+def _boxes(objects: list[tuple[list[float], int]]) -> Boxes:
+    corners = np.array([corners for corners, _ in objects], np.float32).reshape(-1, 4)
+    return Boxes(corners=corners, kinds=np.array([number for _, number in objects], np.int32))

@@ -1,0 +1,197 @@
+"""Folder: a folder of images as Scenes, with their true boxes where COCO annotations lie in it or beside it.
+
+Files come from strangers: all headers are read first, so that sizes and memory are settled before anything is decoded.
+A few damaged images are passed over and told; many are a mistake.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+
+from pcdnet.data import coco
+from pcdnet.data.notes import Note, some, to_stderr
+from pcdnet.data.pictures import PICTURES, Header, is_picture, read_header, read_picture
+from pcdnet.data.view import MOST_BYTES, View
+from pcdnet.errors import PcdnetError
+from pcdnet.scene import Boxes, Scenes
+
+MOST_DAMAGED = 0.1
+"""The share of images that may be damaged; they are passed over."""
+
+ANNOTATIONS = "annotations.json"
+"""The file of true boxes in COCO form, in the folder of images or in the one above."""
+
+PARTS = ("train", "val", "test")
+"""The folders that a folder may have instead of images, as many data sets do."""
+
+
+def read(
+    folder: str | Path,
+    *,
+    limit: int | None = None,
+    resize: tuple[int, int] | None = None,
+    crop: tuple[int, int, int, int] | None = None,
+    stride: int = 1,
+    grey: bool = False,
+    note: Note = to_stderr,
+) -> Scenes:
+    """Return the images of a folder in the order of their names, `a2` before `a10`; at most `limit` of them.
+
+    A folder without images of its own gives those of the folders in it, one level deep. Images have three channels if
+    any of them has colours. They must be of one size unless they are resized or cropped to one.
+    """
+    if limit is not None and limit < 1:
+        raise PcdnetError(f"the limit is {limit} images; give at least 1, or none to read the whole folder")
+    folder, view = Path(folder), View(resize=resize, crop=crop, stride=stride, grey=grey)
+    everything = names(folder)
+    if not everything:
+        suffixes = ", ".join(suffix[1:] for suffix in PICTURES)
+        raise PcdnetError(f"{folder} holds no images; give a folder of {suffixes} files")
+    chosen = everything[::stride][:limit]
+    damaged: dict[str, str] = {}
+    headers = _headers(folder, chosen, damaged)
+    _check_damage(folder, damaged, len(chosen))
+    images, sizes = _images(folder, headers, view, damaged)
+    _check_damage(folder, damaged, len(chosen))
+    if damaged:
+        note(f"passed over {len(damaged)} of {len(chosen)} images of {folder} that cannot be read: {some([*damaged])}")
+    boxes, kinds = _truth(folder, sizes, everything, view, note)
+    return Scenes(images=images, boxes=boxes, kinds=kinds, names=tuple(sizes), name=str(folder))
+
+
+def names(folder: str | Path) -> list[str]:
+    """The images of a folder in natural order, or of the folders in it if it has none itself."""
+    folder = Path(folder)
+    try:
+        own = [path for path in folder.iterdir() if is_picture(path) and path.is_file()]
+        if not own:
+            inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+            own = [path for each in inner for path in each.iterdir() if is_picture(path) and path.is_file()]
+    except FileNotFoundError:
+        raise PcdnetError(f"{folder} does not exist; give a folder of images") from None
+    except OSError as error:
+        raise PcdnetError(f"{folder} cannot be read ({error.strerror or error}); give a folder of images") from None
+    return sorted((path.relative_to(folder).as_posix() for path in own), key=_natural)
+
+
+def parts(folder: str | Path) -> dict[str, Path]:
+    """The folders `train`, `val` and `test` of a folder that has no images itself, as far as they are there."""
+    if any(is_picture(path) for path in Path(folder).glob("*")):
+        return {}
+    places = {name: Path(folder) / name for name in PARTS}
+    return {name: place for name, place in places.items() if place.is_dir()}
+
+
+def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
+    """Numbers in names count as numbers."""
+    parts = re.split(r"([0-9]+)", name.lower())
+    return [(int(part), "") if index % 2 else (0, part) for index, part in enumerate(parts)], name
+
+
+def _headers(folder: Path, chosen: Sequence[str], damaged: dict[str, str]) -> dict[str, Header]:
+    headers: dict[str, Header] = {}
+    for name in chosen:
+        try:
+            headers[name] = read_header(folder / name)
+        except PcdnetError as error:
+            damaged[name] = str(error)
+    return headers
+
+
+def _check_damage(folder: Path, damaged: dict[str, str], count: int) -> None:
+    if len(damaged) > MOST_DAMAGED * count:
+        reason = next(iter(damaged.values())).partition("; ")[0]
+        raise PcdnetError(
+            f"{len(damaged)} of {count} images of {folder} cannot be read ({some([*damaged])}: {reason}); "
+            f"mend them, or take them out of the folder"
+        )
+
+
+def _images(
+    folder: Path, headers: dict[str, Header], view: View, damaged: dict[str, str]
+) -> tuple[UInt8[np.ndarray, "N H W C"], dict[str, tuple[int, int]]]:
+    """Decode the images whose headers are read; with the size that each has in its file, by name."""
+    size = _one_size(folder, {name: header.size for name, header in headers.items()}, view)
+    channels = 1 if view.grey else max(header.channels for header in headers.values())
+    total = len(headers) * size[0] * size[1] * channels
+    if total > MOST_BYTES:
+        raise PcdnetError(
+            f"the {len(headers)} images of {folder} take {total / 2**30:.1f} GiB, more than the limit of "
+            f"{MOST_BYTES / 2**30:.0f} GiB; use --resize, --crop or --stride"
+        )
+    images = np.empty((len(headers), *size, channels), np.uint8)
+    sizes: dict[str, tuple[int, int]] = {}
+    for name, header in headers.items():
+        try:
+            picture = read_picture(folder / name)
+        except PcdnetError as error:
+            damaged[name] = str(error)
+            continue
+        found = picture.shape[:2]
+        if found != header.size:  # EXIF data behind the pixels turn it
+            _one_size(folder, {**{other: header.size for other, header in headers.items()}, name: found}, view)
+        images[len(sizes)] = view.image(picture)
+        sizes[name] = found
+    return images[: len(sizes)], sizes
+
+
+def _one_size(folder: Path, sizes: dict[str, tuple[int, int]], view: View) -> tuple[int, int]:
+    """The size that all images have, seen as they will be."""
+    seen = {name: view.size(size, str(folder / name)) for name, size in sizes.items()}
+    usual = Counter(seen.values()).most_common(1)[0][0]
+    others = [f"{name} ({size[0]}x{size[1]})" for name, size in seen.items() if size != usual]
+    if others:
+        height, width = usual
+        raise PcdnetError(
+            f"the images of {folder} are not of one size: most are {height}x{width}, but not {some(others)}; "
+            f"use --resize {height} {width}, or --crop TOP LEFT HEIGHT WIDTH"
+        )
+    return usual
+
+
+def _truth(
+    folder: Path, sizes: dict[str, tuple[int, int]], everything: Sequence[str], view: View, note: Note
+) -> tuple[list[Boxes] | None, tuple[str, ...]]:
+    """The boxes of every image as they will be seen, and the names of their kinds."""
+    places = (folder, folder.resolve().parent)
+    path = next((place / ANNOTATIONS for place in places if (place / ANNOTATIONS).is_file()), None)
+    if path is None:
+        return None, ()
+    annotations, beside = coco.read(path), path.parent != folder
+    entries = annotations.matched(everything, folder.resolve().name if beside else None)
+    if not entries:
+        if beside:  # it may be about the folder's neighbours
+            note(f"{path} names no image of {folder}, so their truth is not known")
+            return None, ()
+        first = annotations.entries[0].name if annotations.entries else "none"
+        raise PcdnetError(
+            f"{path} names no image of {folder} (its first is {first}); "
+            f"write the files' names under 'file_name', or take it out of the folder"
+        )
+    there = {entry.name for entry in entries.values()}
+    lost = [] if beside else [entry.name for entry in annotations.entries if entry.name not in there]
+    bare = [name for name in sizes if name not in entries]
+    if lost:
+        note(f"{path} names {len(lost)} images that are not there: {some(lost)}")
+    if annotations.strays:
+        note(f"{path} has {annotations.strays} annotations of images that it does not list")
+    if bare:
+        note(f"{path} lacks {len(bare)} of the images, which count as empty: {some(bare)}")
+    return [_boxes(path, entries.get(name), size, view) for name, size in sizes.items()], annotations.kinds
+
+
+def _boxes(path: Path, entry: coco.Entry | None, size: tuple[int, int], view: View) -> Boxes:
+    if entry is None:
+        return Boxes(corners=np.zeros((0, 4), np.float32), kinds=np.zeros(0, np.int32))
+    if entry.size is not None and entry.size != size:
+        raise PcdnetError(
+            f"{path} says that {entry.name} is {entry.size[0]}x{entry.size[1]}, but it is {size[0]}x{size[1]}; "
+            f"annotate the images as they are"
+        )
+    return view.boxes(entry.boxes, size)

@@ -1,0 +1,173 @@
+"""Detection: how many of the true objects were found, and how many of the found ones are true.
+
+Scores are of all scenes together, not means of scenes, so that crowded scenes weigh more. Where no scene has a
+true object that counts, they are None: nothing can be right or wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int64, Integer
+
+from pcdnet.errors import PcdnetError
+from pcdnet.metrics.matching import Matches
+
+RECALLS = np.linspace(0, 1, 101)
+"""Where average precision reads the precision off, as COCO's does."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DetectionScores:
+    """Scores of all scenes together, at an IoU of 0.5 where nothing else is said."""
+
+    precision: float | None
+    """Share of the found objects that are true; 0 where nothing was found."""
+    recall: float | None
+    """Share of the true objects that were found."""
+    f1: float | None
+    """Harmonic mean of precision and recall."""
+    f1_at_30: float | None
+    """The same at an IoU of 0.3."""
+    ap50: float | None
+    """Mean precision over all recalls, as the scores of the objects rank them: COCO's AP at an IoU of 0.5."""
+    count_accuracy: float
+    """Share of scenes with the right number of objects."""
+    count_error: float
+    """Mean difference between the numbers of found and true objects, whichever is larger."""
+    count_bias: float
+    """How many more objects were found than there are, on average; negative where they were fewer."""
+    purity: float | None
+    """Share of the matches in which the true object is of its prototype's usual kind; None without any match."""
+    semantic_accuracy: float | None
+    """Share of the true objects found by a prototype whose usual kind is theirs."""
+    recall_by_kind: dict[str, float] | None
+    """Recall of every kind that occurs, also of those that do not count; None where kinds have no names."""
+
+
+def score_detections(scenes: Sequence[Matches], kinds: Sequence[str] = ()) -> DetectionScores:
+    """Return the scores of matched scenes; `kinds` are the names of their kinds, without which kinds are not scored.
+
+    What is matched to a true object that does not count is left out of everything but the recall by kind, and a
+    prototype's usual kind.
+    """
+    if not scenes:
+        raise PcdnetError("there are 0 scenes to score; give the matches of at least one")
+    truths = sum(int(scene.counted.sum()) for scene in scenes)
+    precision, recall, f1 = _precision_recall([_correct(scene, scene.partners) for scene in scenes], truths)
+    loose = _precision_recall([_correct(scene, scene.loose) for scene in scenes], truths)[2]
+    surplus = np.array([_surplus(scene) for scene in scenes])
+    pairs = _pairs(scenes)
+    right = pairs.counted & (pairs.kinds == _usual_kind(pairs))
+    return DetectionScores(
+        precision=precision,
+        recall=recall,
+        f1=f1,
+        f1_at_30=loose,
+        ap50=_ap(scenes, truths),
+        count_accuracy=float(np.mean(surplus == 0)),
+        count_error=float(np.mean(np.abs(surplus))),
+        count_bias=float(np.mean(surplus)),
+        purity=class_purity(scenes) if kinds else None,
+        semantic_accuracy=float(right.sum() / truths) if kinds and truths else None,
+        recall_by_kind=_recall_by_kind(scenes, kinds) if kinds and truths else None,
+    )
+
+
+def class_purity(scenes: Sequence[Matches], among: Collection[int] | None = None) -> float | None:
+    """Return the share of matches in which the true object is of its prototype's usual kind; None without matches.
+
+    A prototype's usual kind is the one that it is matched with most often, whether it counts or not. With `among`
+    only matches with true objects of these kinds are looked at, otherwise those that count.
+    """
+    pairs = _pairs(scenes)
+    kept = pairs.counted if among is None else np.isin(pairs.kinds, list(among))
+    if not kept.any():
+        return None
+    return float(np.mean((pairs.kinds == _usual_kind(pairs))[kept]))
+
+
+def average_precision(correct: Bool[np.ndarray, "n"], scores: Float[np.ndarray, "n"], truths: int) -> float | None:
+    """Return the mean precision at 101 recalls, each the best at that recall or above; None where there is no truth.
+
+    `correct` says which found objects are true, and `truths` how many there are to find.
+    """
+    if truths == 0:
+        return None
+    true = np.cumsum(correct[np.argsort(-scores, kind="stable")])
+    precision = true / np.arange(1, len(true) + 1)
+    best = np.maximum.accumulate(precision[::-1])[::-1]
+    reached = np.searchsorted(true / truths, RECALLS)
+    return float(np.append(best, 0.0)[reached].mean())  # recalls that are never reached count 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Pairs:
+    """All matches of all scenes, one entry each."""
+
+    prototypes: Int64[np.ndarray, "n"]
+    kinds: Int64[np.ndarray, "n"]
+    counted: Bool[np.ndarray, "n"]
+
+
+def _correct(scene: Matches, partners: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "k"]:
+    """Which found objects are true, without those that are matched to what does not count."""
+    correct: np.ndarray = (partners >= 0)[_kept(scene, partners)]
+    return correct
+
+
+def _kept(scene: Matches, partners: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "n"]:
+    kept: np.ndarray = np.append(scene.counted, True)[partners]  # -1, no partner, reads the entry that is added
+    return kept
+
+
+def _precision_recall(
+    correct: Sequence[Bool[np.ndarray, "_"]], truths: int
+) -> tuple[float | None, float | None, float | None]:
+    """Precision, recall and F1."""
+    if truths == 0:
+        return None, None, None
+    true, found = sum(int(scene.sum()) for scene in correct), sum(map(len, correct))
+    return true / max(found, 1), true / truths, 2 * true / (found + truths)
+
+
+def _surplus(scene: Matches) -> int:
+    return int(_kept(scene, scene.partners).sum()) - int(scene.counted.sum())
+
+
+def _ap(scenes: Sequence[Matches], truths: int) -> float | None:
+    correct = np.concatenate([_correct(scene, scene.partners) for scene in scenes])
+    scores = np.concatenate([scene.scores[_kept(scene, scene.partners)] for scene in scenes])
+    return average_precision(correct, scores, truths)
+
+
+def _pairs(scenes: Sequence[Matches]) -> _Pairs:
+    matched = [(scene, scene.partners >= 0) for scene in scenes]
+    truths = [scene.partners[found] for scene, found in matched]
+    return _Pairs(
+        prototypes=np.concatenate([scene.prototypes[found] for scene, found in matched]).astype(np.int64),
+        kinds=np.concatenate([scene.kinds[truth] for scene, truth in zip(scenes, truths, strict=True)]).astype(
+            np.int64
+        ),
+        counted=np.concatenate([scene.counted[truth] for scene, truth in zip(scenes, truths, strict=True)]),
+    )
+
+
+def _usual_kind(pairs: _Pairs) -> Int64[np.ndarray, "n"]:
+    """The kind that the prototype of each match is matched with most often; the first of equals."""
+    times = np.zeros((pairs.prototypes.max(initial=0) + 1, pairs.kinds.max(initial=0) + 1), dtype=np.int64)
+    np.add.at(times, (pairs.prototypes, pairs.kinds), 1)
+    usual: np.ndarray = times.argmax(axis=1)[pairs.prototypes]
+    return usual
+
+
+def _recall_by_kind(scenes: Sequence[Matches], names: Sequence[str]) -> dict[str, float]:
+    true = np.concatenate([scene.kinds for scene in scenes])
+    there, found = _times(true, len(names)), _times(_pairs(scenes).kinds, len(names))
+    return {name: float(found[k] / there[k]) for k, name in enumerate(names) if there[k]}
+
+
+def _times(kinds: Integer[np.ndarray, "n"], count: int) -> Int64[np.ndarray, "k"]:
+    return np.bincount(kinds, minlength=count)

@@ -1,0 +1,57 @@
+"""Colour in ONNX: the colours of all candidates by the network of `pcdnet.model.colour`, or none."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int
+from numpy import ndarray
+from torch import nn
+
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.colour import ColourNetwork
+from pcdnet.model.geometry import Geometry
+from pcdnet.model.onnx.evidence import canvas, cells
+from pcdnet.model.onnx.graph import Value, gather, node, reshape, transpose
+from pcdnet.model.onnx.localization import numbers
+from pcdnet.model.onnx.peaks import Places
+
+
+def network_colours(
+    images: Value,
+    shape: tuple[int, int],
+    network: ColourNetwork,
+    bank: PrototypeBank,
+    offset: Int[ndarray, "P 2"],
+    geometry: Geometry,
+    places: Places,
+) -> Value:
+    """The network's colours of the candidates of images of `shape` (B, C): (B T C).
+
+    The bank is the model's own: the network sees its frames, in which the tight ones lie at `offset`.
+    """
+    (B, C), (my, mx), (h, w), K = shape, geometry.margin, bank.frame, places.peaks
+    frames = Geometry(geometry.image, bank.frame, (my + h, mx + w))
+    Y, X = frames.canvas
+    shift = np.repeat(np.array(bank.frame) - offset, K, axis=0)
+    corner = (places.row + shift[:, 0]) * X + places.column + shift[:, 1] + np.arange(B)[:, None] * (Y * X)
+    windows = gather(canvas(images, C, frames), cells(reshape(corner, -1), bank.frame, X))
+    masks = numbers(bank.masks).reshape(-1, 1, h * w, 1)
+    masked = reshape(windows, B, -1, K, h * w, C) * masks
+    x = reshape(transpose(reshape(masked, -1, h * w, C), 0, 2, 1), -1, C, h, w)
+    for layer, norm in ((network.first, network.first_norm), (network.second, network.second_norm)):
+        x = _normalise(node("Relu", _convolve(x, layer)), norm)
+    means = node("ReduceMean", x, attributes={"axes": [2, 3], "keepdims": 0})
+    return reshape(means @ numbers(network.head.weight.T) + numbers(network.head.bias), B, -1, C)
+
+
+def _convolve(x: Value, layer: nn.Conv2d) -> Value:
+    assert layer.bias is not None
+    attributes = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    return node("Conv", x, numbers(layer.weight), numbers(layer.bias), attributes=attributes)
+
+
+def _normalise(x: Value, norm: nn.BatchNorm2d) -> Value:
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    given = (numbers(each) for each in (norm.weight, norm.bias, norm.running_mean, norm.running_var))
+    return node("BatchNormalization", x, *given, attributes={"epsilon": norm.eps})

@@ -1,0 +1,140 @@
+"""File: the whole model as an ONNX file, whose metadata say all that a reader of it must know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import numpy as np
+from onnx import checker, helper
+
+from pcdnet.errors import PcdnetError
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.geometry import Geometry
+from pcdnet.model.network import REACH, PCDNet
+from pcdnet.model.onnx.colour import network_colours
+from pcdnet.model.onnx.graph import FLOAT, Graph, Value, expand, gather, unsqueeze, where
+from pcdnet.model.onnx.localization import gain_maps, numbers, phase_maps
+from pcdnet.model.onnx.peaks import propose
+from pcdnet.model.onnx.selection import select
+from pcdnet.model.selection import EMPTY
+
+OPSET, IR = 17, 8
+"""Versions of ONNX's operators and of its file format, both of 2022: older runtimes read the file too."""
+
+LARGEST = 2048
+"""Pixels of an image's side at most: the matrices of the Fourier transform grow with its square."""
+
+MEANING = {
+    "images": "batch x channels x height x width, values from 0 to 1",
+    "reconstruction": "batch x channels x height x width: the image that the objects make",
+    "prototype": f"batch x objects, front to back: which prototype, or {EMPTY} where there are no more objects",
+    "position": "batch x objects x 2: row and column of the prototype's frame; negative where it hangs over the border",
+    "colour": "batch x objects x channels: gain per channel on the grey prototype",
+    "gain": "batch x objects: how much the squared error fell with the object",
+    "instances": "batch x height x width: 0 is background, n + 1 the n-th object from the front",
+}
+"""What goes into the graph and what comes out of it, in this order."""
+
+
+def written(model: PCDNet, size: tuple[int, int], batch: int, names: Sequence[str]) -> bytes:
+    """The ONNX file; see `pcdnet.model.onnx.to_onnx`."""
+    raw = PrototypeBank(model.prototypes, model.masks, model.background)
+    bank = raw.map(lambda values: values.detach().cpu().float().clamp(0, 1))
+    _check(bank, size, batch)
+    config, N = model.config, model.config.objects
+    graph = Graph()
+    images = graph.value(FLOAT, "images")
+    found = _found(graph, images, model, bank, size, batch)
+    (H, W), C = size, config.channels
+    shapes = ((batch, C, H, W), (batch, N), (batch, N, 2), (batch, N, C), (batch, N), (batch, H, W))
+    content = graph.proto(
+        "pcdnet",
+        [helper.make_tensor_value_info("images", FLOAT, (batch, C, H, W), MEANING["images"])],
+        [
+            helper.make_tensor_value_info(value.name, value.kind, shape, MEANING[value.name])
+            for value, shape in zip(found, shapes, strict=True)
+        ],
+    )
+    proto = helper.make_model(content, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
+    proto.producer_name, proto.producer_version = "pcdnet", version("pcdnet")
+    proto.doc_string = "Finds the objects in images and explains every image as a stack of them."
+    helper.set_model_props(proto, _metadata(model, size, batch, names))
+    checker.check_model(proto)
+    whole: bytes = proto.SerializeToString()
+    return whole
+
+
+def _check(bank: PrototypeBank, size: tuple[int, int], batch: int) -> None:
+    (h, w), (H, W) = bank.frame, size
+    if batch < 1:
+        raise PcdnetError(f"the batch is {batch}; give how many images a call is to take, at least 1")
+    if max(H, W) > LARGEST:
+        raise PcdnetError(
+            f"images of {H}x{W} are too large for an ONNX file; cut or shrink them to {LARGEST} pixels a side"
+        )
+    if h > H or w > W:
+        raise PcdnetError(f"images of {H}x{W} are smaller than the prototypes ({h}x{w}); give a larger --size")
+    if bank.background is not None and tuple(bank.background.shape[1:]) != size:
+        height, width = bank.background.shape[1:]
+        raise PcdnetError(
+            f"images of {H}x{W} do not fit the background of {height}x{width}; leave out --size, or give that"
+        )
+
+
+def _found(
+    graph: Graph, images: Value, model: PCDNet, bank: PrototypeBank, size: tuple[int, int], batch: int
+) -> list[Value]:
+    """The whole way from images to the outputs, named as in MEANING."""
+    config, shape = model.config, (batch, model.config.channels)
+    tight, offset = bank.tight()
+    geometry = Geometry.of(size, tight.frame, config.overhang)
+    if config.localization == "phase":
+        maps, reach = phase_maps(images, tight, geometry), 1
+    else:
+        maps = gain_maps(images, shape, tight, geometry, config.brightest)
+        reach = max(1, int(REACH * min(geometry.frame)))
+    places = propose(maps, batch, len(tight.prototypes), geometry, config.peaks, reach)
+    colours: Value | None = None
+    if model.colour is not None:
+        colours = network_colours(images, shape, model.colour, bank, offset.numpy(), geometry, places)
+    elif config.colour == "none":
+        colours = expand(graph.constant(1.0), batch, len(tight.prototypes) * places.peaks, config.channels)
+    chosen = select(images, batch, tight, geometry, places, colours, config)
+    painted = chosen.painted
+    if bank.background is not None:
+        painted = painted + chosen.shining * numbers(bank.background)
+    # From the tight frame on the canvas to the bank's own frame on the image.
+    shift = graph.constant(offset.numpy() + np.array(geometry.margin))
+    there = chosen.prototype >= 0
+    position = chosen.corner - gather(shift, where(there, chosen.prototype, 0))
+    position = where(unsqueeze(there, -1), position, 0)
+    outputs = painted, chosen.prototype, position, chosen.colour, chosen.gain, chosen.labels
+    return [_named(value, name) for value, name in zip(outputs, list(MEANING)[1:], strict=True)]
+
+
+def _named(value: Value, name: str) -> Value:
+    """The same value under a name that users will read."""
+    named = value.graph.value(value.kind, name)
+    value.graph.nodes.append(helper.make_node("Identity", [value.name], [name]))
+    return named
+
+
+def _metadata(model: PCDNet, size: tuple[int, int], batch: int, names: Sequence[str]) -> dict[str, str]:
+    """What the graph alone does not say, all as texts."""
+    config = model.config
+    words = {
+        "pcdnet_version": version("pcdnet"),
+        "preprocessing": "RGB" if config.channels == 3 else "grey",
+        "selection": "greedy, as pcdnet chooses with refinement = 0",
+        "image_size": json.dumps(size),
+        "prototype_size": json.dumps(config.prototype_size),
+        "batch": str(batch),
+        "channels": str(config.channels),
+        "prototypes": str(config.prototypes),
+        "objects": str(config.objects),
+        "min_gain": str(config.min_gain),
+    }
+    words["preprocessing"] += " pixels of 0 to 255 as float32, divided by 255, channels before height and width"
+    return {**words, "prototype_names": json.dumps(list(names))} if names else words

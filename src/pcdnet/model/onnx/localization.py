@@ -1,0 +1,108 @@
+"""Localization in ONNX: how well every prototype fits everywhere, as in `pcdnet.model.localization`.
+
+Fourier transforms are products with matrices, real and imaginary parts one below the other: images are small, every
+ONNX runtime has fast matrix products, and few have Fourier transforms. What depends on prototypes alone is written
+into the graph as well, not as its result, which would be far larger; runtimes compute it once, when they load it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Float32, Int
+from numpy import ndarray
+from torch import Tensor
+
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.evidence import TINY
+from pcdnet.model.geometry import Geometry
+from pcdnet.model.onnx.graph import Value, clip, concat, highest, node, pad, part, reshape, total, transpose, unsqueeze
+from pcdnet.model.spectrum import NOISE_FLOOR
+
+
+def phase_maps(images: Value, bank: PrototypeBank, geometry: Geometry) -> Value:
+    """Phase correlation, the best channel of every place: (B P rows columns)."""
+    (H, W), (h, w), (my, mx), (Y, X) = geometry.image, geometry.frame, geometry.margin, geometry.grid
+    rows, columns = geometry.positions
+    seen = images if bank.background is None else images - numbers(bank.background)
+    F = _phases(seen, np.arange(H), np.arange(W), geometry.grid)
+    # Prototypes begin at -margin, which puts the first admissible position at the maps' origin.
+    sought = images.graph.constant(numbers(bank.prototypes * bank.masks))
+    S = _phases(sought, np.arange(h) - my, np.arange(w) - mx, geometry.grid)
+    # F times the conjugate of S is (F_re, F_im) S_re + (F_im, -F_re) S_im.
+    (F_re, F_im), (S_re, S_im) = ((part(x, -2, 0, Y), part(x, -2, Y, 2 * Y)) for x in (F, S))
+    upright, turned = unsqueeze(F, 1), unsqueeze(concat([F_im, 0 - F_re], -2), 1)
+    by_re, by_im = (unsqueeze(concat([x, x], -2), 1) for x in (S_re, S_im))
+    lines: Value = (_down(np.arange(rows), Y).T / Y) @ (upright * by_re + turned * by_im)
+    across = _across(np.arange(columns), X).T / X
+    # Half of a real signal's spectrum tells all; what has its mirror image in the other half counts twice.
+    frequency = np.arange(len(across)) % (X // 2 + 1)
+    across *= np.where((frequency == 0) | (2 * frequency == X), 1, 2)[:, None]
+    re, im = np.split(across, 2)
+    return highest(part(lines, -2, 0, rows) @ re + part(lines, -2, rows, 2 * rows) @ im, 2)
+
+
+def gain_maps(
+    images: Value, shape: tuple[int, int], bank: PrototypeBank, geometry: Geometry, brightest: float
+) -> Value:
+    """What every prototype would gain everywhere over the bare background: (B P rows columns).
+
+    `shape` is (B, C). Sums over windows are convolutions here: frames are small.
+    """
+    (B, C), T, M, graph = shape, bank.prototypes, bank.masks, images.graph
+    q = _sums(graph.constant(np.ones((1, 1, *geometry.image))), (1, 1), (M * T).square(), geometry)
+    a = _sums(images, shape, M * T, geometry)
+    k: Value | None = None
+    if bank.background is not None:
+        behind = graph.constant(numbers(bank.background[None]))
+        a = a - _sums(behind, (1, C), M * (1 - M) * T, geometry)
+        k = 2 * _sums(total(images * behind, 1, keep=True), (B, 1), M, geometry)
+        k = total(k - _sums(total(behind * behind, 1, keep=True), (1, 1), M * (2 - M), geometry), 2)
+    colour = clip(a / node("Max", q, TINY), 0, brightest)
+    gains = total(colour * (2 * a - colour * q), 2)
+    return gains if k is None else gains - k
+
+
+def numbers(tensor: Tensor) -> Float32[ndarray, "*any"]:
+    """A tensor's content in the precision of the file."""
+    return tensor.detach().cpu().float().numpy()
+
+
+def _phases(x: Value, rows: Int[ndarray, "rows"], columns: Int[ndarray, "columns"], grid: tuple[int, int]) -> Value:
+    """Phase factors of the half spectrum of signals whose pixels lie at these rows and columns: (... 2Y X/2+1)."""
+    Y, half = grid[0], grid[1] // 2 + 1
+    lines = x @ _across(columns, grid[1])
+    F: Value = _down(rows, Y) @ concat([part(lines, -1, 0, half), part(lines, -1, half, 2 * half)], -2)
+    re, im = part(F, -2, 0, Y), part(F, -2, Y, 2 * Y)
+    energy = node("Sqrt", total(total(x * x, -1, keep=True), -2, keep=True))
+    limits = np.finfo(np.float32)
+    floor = energy * float(NOISE_FLOOR * limits.eps) + float(limits.tiny)
+    modulus = node("Sqrt", re * re + im * im) + floor
+    return F / concat([modulus, modulus], -2)
+
+
+def _across(places: Int[ndarray, "places"], size: int) -> Float[ndarray, "places parts"]:
+    """From the pixels of a row to its half spectrum, real parts first."""
+    cosine, sine = _turns(places, size // 2 + 1, size)
+    return np.concatenate([cosine, -sine], axis=1)
+
+
+def _down(places: Int[ndarray, "places"], size: int) -> Float[ndarray, "spectrum column"]:
+    """From the complex numbers of a column to its spectrum; transposed, and divided by the size, it leads back."""
+    cosine, sine = _turns(places, size, size)
+    return np.block([[cosine.T, sine.T], [-sine.T, cosine.T]])
+
+
+def _turns(
+    places: Int[ndarray, "places"], frequencies: int, size: int
+) -> tuple[Float[ndarray, "places frequencies"], Float[ndarray, "places frequencies"]]:
+    """Cosine and sine of the angles that the first frequencies have at these places."""
+    angle = 2 * np.pi / size * (np.outer(places, np.arange(frequencies)) % size)
+    return np.cos(angle), np.sin(angle)
+
+
+def _sums(plane: Value, shape: tuple[int, int], weights: Float[Tensor, "P h w"], geometry: Geometry) -> Value:
+    """Planes of `shape` under every prototype's weights, for all places: (B P C rows columns)."""
+    (B, C), (my, mx) = shape, geometry.margin
+    canvas = pad(reshape(plane, B * C, 1, *geometry.image), [0, 0, my, mx, 0, 0, my, mx])
+    sums = node("Conv", canvas, numbers(weights[:, None]))
+    return transpose(reshape(sums, B, C, len(weights), *geometry.positions), 0, 2, 1, 3, 4)

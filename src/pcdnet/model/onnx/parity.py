@@ -1,0 +1,94 @@
+"""Parity: whether an ONNX file finds what the model finds; it needs onnxruntime."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pcdnet.model.composition import compose
+from pcdnet.model.geometry import Geometry
+from pcdnet.model.network import PCDNet
+from pcdnet.model.onnx import require
+
+LIKE = 1e-3
+"""Explanations are as good as each other where their squared errors differ by less than this share of the images."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parity:
+    """What an ONNX file found, beside what the model finds without refinement."""
+
+    objects: int
+    """How many objects the model found."""
+    shared: int
+    """How many of them the file found too, in the same image, of the same prototype and in the same place."""
+    difference: float
+    """The largest difference between pixels of their reconstructions."""
+    as_good: bool
+    """Whether both explain the images equally well, be it with the same objects or, where objects tie, with others."""
+
+
+def run(content: bytes, images: Float[Tensor, "B C H W"]) -> dict[str, Tensor]:
+    """What an ONNX file makes of a batch of its size, by name, as onnxruntime computes it on the CPU."""
+    require("onnxruntime")
+    import onnxruntime  # type: ignore[import-untyped]
+
+    session: Any = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    found = session.run(names, {"images": images.contiguous().numpy()})
+    return {name: torch.from_numpy(array) for name, array in zip(names, found, strict=True)}
+
+
+@torch.inference_mode()
+def compare(content: bytes, model: PCDNet, images: Float[Tensor, "B C H W"]) -> Parity:
+    """Explain images with an ONNX file and with the model it was made of, without refinement."""
+    found = run(content, images)
+    layers = _greedy(model)(images)
+    where = layers.placement
+    theirs = torch.cat([found["prototype"][..., None], found["position"]], dim=-1)
+    ours = torch.stack([where.prototype, where.row, where.column], dim=-1)
+    pairs = zip(_objects(ours), _objects(theirs), strict=True)
+    errors = [(x - images).square().sum() for x in (found["reconstruction"], layers.reconstruction)]
+    return Parity(
+        objects=int(where.exists.sum()),
+        shared=sum(len(one & other) for one, other in pairs),
+        difference=float((found["reconstruction"] - layers.reconstruction).abs().max()),
+        as_good=bool((errors[0] - errors[1]).abs() <= LIKE * (images.square().sum() + 1)),
+    )
+
+
+@torch.inference_mode()
+def sample(model: PCDNet, size: tuple[int, int], batch: int, seed: int = 0) -> Float[Tensor, "B C H W"]:
+    """Images of the model's own prototypes, in places and colours drawn by seed, over its background."""
+    rng = torch.Generator().manual_seed(seed)
+    bank, config = model.bank().map(Tensor.cpu), model.config
+    (H, W), (h, w), shape = size, bank.frame, (batch, config.objects)
+    index = torch.randint(len(bank.prototypes), shape, generator=rng)
+    row = torch.randint(H - h + 1, shape, generator=rng)
+    column = torch.randint(W - w + 1, shape, generator=rng)
+    colour = 0.4 + 0.6 * torch.rand(*shape, config.channels, generator=rng)
+    if config.colour == "none":
+        colour = torch.ones_like(colour)
+    background = torch.zeros(config.channels, H, W) if bank.background is None else bank.background
+    textures = bank.prototypes[index][..., None] * colour[:, :, None, None]
+    whole = Geometry(size, bank.frame, (h - 1, w - 1))
+    exists = torch.ones_like(index, dtype=torch.bool)
+    return compose(textures, bank.masks[index], row, column, exists, background, whole).clamp(0, 1)
+
+
+def _greedy(model: PCDNet) -> PCDNet:
+    """The same model, on the CPU and in evaluation mode, without refinement."""
+    twin = copy.deepcopy(model).cpu().float().eval()
+    twin.config = dataclasses.replace(model.config, refinement=0)
+    return twin
+
+
+def _objects(things: Tensor) -> list[set[tuple[int, ...]]]:
+    """The objects of every image."""
+    return [{tuple(thing) for thing in image if thing[0] >= 0} for image in things.tolist()]

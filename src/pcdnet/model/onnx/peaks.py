@@ -1,0 +1,55 @@
+"""Peaks in ONNX: the places to try, as in `pcdnet.model.peaks`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcdnet.model.geometry import Geometry
+from pcdnet.model.onnx.graph import Value, largest, node, pad, part, pick, reshape, some, unsqueeze, where
+from pcdnet.model.peaks import SPARE
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Candidates of a batch, each (B T), prototype-major: candidate t belongs to prototype t // K."""
+
+    row: Value
+    """Top row of the frame on the padded canvas, so never negative."""
+    column: Value
+    """Left column of the frame on the canvas."""
+    exists: Value
+    """False where a map had fewer than K peaks."""
+    peaks: int
+    """K, the number of candidates per prototype."""
+
+
+def propose(maps: Value, batch: int, prototypes: int, geometry: Geometry, peaks: int, reach: int) -> Places:
+    """The `peaks` highest local maxima of maps (B P rows columns), at most one within `reach` rows and columns."""
+    Y, X = geometry.positions
+    count = min(peaks, Y * X)
+    heights = reshape(where(_local_maxima(maps, Y, X), maps, -np.inf), batch, prototypes, Y * X)
+    tried = count if reach == 1 else min(SPARE * count, Y * X)
+    height, index = largest(heights, tried)
+    if reach > 1:
+        height, order = largest(where(_hidden(index // X, index % X, tried, reach), -np.inf, height), count)
+        index = pick(index, order, -1)
+    height, index = (reshape(x, batch, prototypes * count) for x in (height, index))
+    return Places(index // X, index % X, height > -np.inf, count)
+
+
+def _local_maxima(maps: Value, Y: int, X: int) -> Value:
+    """Where a map exceeds its eight neighbours; of equal neighbours the first in reading order does."""
+    padded = pad(maps, [0, 0, 1, 1, 0, 0, 1, 1], -np.inf)
+    left, middle, right = (part(padded, -1, x, x + X) for x in range(3))
+    wide = node("Max", left, middle, right)
+    before = node("Max", part(wide, -2, 0, Y), part(left, -2, 1, Y + 1))
+    after = node("Max", part(wide, -2, 2, Y + 2), part(right, -2, 1, Y + 1))
+    return (maps > before) & (maps >= after)
+
+
+def _hidden(row: Value, column: Value, count: int, reach: int) -> Value:
+    """Which peaks, sorted by height, are near to a higher one."""
+    near_rows, near_columns = (node("Abs", unsqueeze(x, -1) - unsqueeze(x, -2)) <= reach for x in (row, column))
+    return some(near_rows & near_columns & np.tri(count, k=-1, dtype=np.bool_), -1)

@@ -1,0 +1,1 @@
+"""Export: what was found in many images, in the formats of other tools; one file a format."""

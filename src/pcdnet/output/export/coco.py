@@ -1,0 +1,74 @@
+"""COCO: the objects as instances, in the two forms that COCO's own tools read.
+
+`coco.json` is a data set: images, annotations, and prototypes as categories, from 1. `coco_results.json` is the list
+that `COCO.loadRes` takes, to be scored against a truth. Objects that others hide entirely are in neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pcdnet.output.export.record import Record
+from pcdnet.output.files import whole_file
+from pcdnet.output.names import Names
+
+FILE, RESULTS = "coco.json", "coco_results.json"
+"""The names of the files."""
+
+
+def write_coco(records: Iterable[Record], names: Names, folder: Path) -> list[Path]:
+    """Write both files, each whole or not at all; `records` is gone through more than once, never held."""
+    categories = [{"id": p + 1, "name": name, "supercategory": "prototype"} for p, name in enumerate(names)]
+    with whole_file(folder / FILE) as file:
+        file.write(b'{"info": {"description": "objects that pcdnet found"}, "licenses": [],\n"categories": ')
+        _write_list(file, categories)
+        file.write(b',\n"images": ')
+        _write_list(file, _images(records))
+        file.write(b',\n"annotations": ')
+        _write_list(file, _annotations(records))
+        file.write(b"}\n")
+    with whole_file(folder / RESULTS) as file:
+        _write_list(file, _results(records))
+        file.write(b"\n")
+    return [folder / FILE, folder / RESULTS]
+
+
+def _images(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    for number, record in enumerate(records, start=1):
+        height, width = record["size"]
+        yield {"id": number, "file_name": record["name"], "height": height, "width": width}
+
+
+def _results(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """The visible objects; what COCO calls a score is the gain."""
+    for number, record in enumerate(records, start=1):
+        for thing in record["objects"]:
+            if thing["box"] is not None:
+                top, left, height, width = thing["box"]
+                yield {
+                    "image_id": number,
+                    "category_id": thing["prototype"] + 1,
+                    "segmentation": thing["mask"],
+                    "bbox": [left, top, width, height],
+                    "score": thing["gain"],
+                }
+
+
+def _annotations(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    number = 0
+    for image, record in enumerate(records, start=1):
+        seen = [thing for thing in record["objects"] if thing["box"] is not None]
+        for thing, result in zip(seen, _results([record]), strict=True):
+            number += 1
+            yield {**result, "id": number, "image_id": image, "area": thing["pixels"], "iscrowd": 0}
+
+
+def _write_list(file: BinaryIO, values: Iterable[dict[str, Any]]) -> None:
+    """A JSON array, a line each, without ever being in memory."""
+    file.write(b"[")
+    for number, value in enumerate(values):
+        file.write((b",\n" if number else b"\n") + json.dumps(value, separators=(",", ":")).encode())
+    file.write(b"]")

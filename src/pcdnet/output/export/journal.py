@@ -1,0 +1,178 @@
+"""Journal: what is done, a line an image, so that work that was cut off, or is asked for again, goes on from there.
+
+The first line says what the results depend on besides the images; where that is different now, all is done anew. Each
+format is then written from the journal, whole. A last line that was cut off is forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from pcdnet.errors import PcdnetError
+from pcdnet.output.export.record import Record
+from pcdnet.output.files import folder as made
+
+FILE = "journal.jsonl"
+"""The file in the folder of results; without it a folder is not ours."""
+FORMAT = "pcdnet-journal-1"
+"""Names the schema of the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the journal knows of an image."""
+
+    stamp: tuple[int, int]
+    """Size and time of the file that it came from."""
+    drawn: str
+    """What its pictures were drawn with; empty where none were."""
+    place: int
+    """Where its line begins."""
+
+
+class Journal:
+    """The journal of a folder of results, open for reading and adding; only one process at a time may have it."""
+
+    def __init__(self, folder: Path, settings: dict[str, Any], *, force: bool = False) -> None:
+        """Open the journal, or start one; a folder that holds other things is refused unless forced.
+
+        `settings` is what results depend on besides the images. `force` also forgets what is done.
+        """
+        path = checked_folder(folder, force=force) / FILE
+        self.entries: dict[str, Entry] = {}
+        self.whole: dict[str, tuple[tuple[int, int], int]] = {}
+        self._path, self._file = path, _locked(path)
+        head = json.loads(json.dumps({"format": FORMAT, **settings}))
+        former = self._head()
+        self.anew = former is not None and (force or former != head)
+        """Whether results were there that are of no use any more."""
+        if former == head and not force:
+            self._read()
+        else:
+            self._file.seek(0)
+            self._file.truncate()
+            self.add([head])
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(OSError):  # what could not be written was reported when it was
+            self._file.close()
+
+    def add(self, lines: Sequence[dict[str, Any]]) -> list[int]:
+        """Add lines at the end, safe from whatever comes; where each begins."""
+        try:
+            place, places = self._file.seek(0, 2), []
+            texts = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
+            for text in texts:
+                places.append(place)
+                place += len(text)
+            self._file.write(b"".join(texts))
+            self._file.flush()
+        except OSError as error:
+            raise PcdnetError(
+                f"cannot write {self._path}: {error.strerror or error}; make room, and the same command goes on"
+            ) from None
+        return places
+
+    def done(self, image: str, stamp: tuple[int, int]) -> Entry | None:
+        """What is known of an image whose file has not changed since."""
+        entry = self.entries.get(image)
+        return entry if entry is not None and entry.stamp == stamp else None
+
+    def count(self, source: str, stamp: tuple[int, int]) -> int | None:
+        """How many images a file of many turned out to hold, if it was read to its end and has not changed since."""
+        known = self.whole.get(source)
+        return known[1] if known is not None and known[0] == stamp else None
+
+    def records(self, places: Sequence[int]) -> Records:
+        """The records at those places, read when they are gone through."""
+        return Records(self._file, places)
+
+    def _head(self) -> dict[str, Any] | None:
+        self._file.seek(0)
+        with suppress(ValueError):
+            head = json.loads(self._file.readline(2**16))
+            if isinstance(head, dict):
+                return head
+        return None
+
+    def _read(self) -> None:
+        """Take in the lines after the first, up to the one that was cut off."""
+        place = self._file.tell()
+        for line in self._file:
+            if not line.endswith(b"\n"):
+                break
+            try:
+                self._take(json.loads(line), place)
+            except (ValueError, KeyError, TypeError):
+                break
+            place += len(line)
+        self._file.seek(place)
+        self._file.truncate()
+
+    def _take(self, line: dict[str, Any], place: int) -> None:
+        size, time = line["stamp"]
+        if "count" in line:
+            self.whole[line["source"]] = ((size, time), line["count"])
+        else:
+            self.entries[line["record"]["name"]] = Entry((size, time), line["drawn"], place)
+
+
+class Records:
+    """Records that are read from a journal each time they are gone through, and never held."""
+
+    def __init__(self, file: BinaryIO, places: Sequence[int]) -> None:
+        self._file, self._places = file, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[Record]:
+        for place in self._places:
+            self._file.seek(place)
+            record: Record = json.loads(self._file.readline())["record"]
+            yield record
+
+
+def checked_folder(folder: Path, *, force: bool) -> Path:
+    """The folder, made if need be, if results may be written there; worth asking before the work begins."""
+    try:
+        foreign = folder.is_dir() and not (folder / FILE).is_file() and any(folder.iterdir())
+    except OSError as error:
+        raise PcdnetError(f"{folder} cannot be read ({error.strerror or error}); choose another --out") from None
+    if foreign and not force:
+        raise PcdnetError(
+            f"{folder} holds other things than results; choose another --out, or add --force to write there"
+        )
+    return made(folder)
+
+
+def _locked(path: Path) -> BinaryIO:
+    try:
+        path.touch()
+        file = path.open("r+b")
+    except OSError as error:
+        raise PcdnetError(f"cannot write {path}: {error.strerror or error}; choose another --out") from None
+    with suppress(ImportError):  # where there are no such locks, people take care themselves
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise PcdnetError(
+                f"another process is writing to {path.parent}; wait for it, or choose another --out"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+    return file

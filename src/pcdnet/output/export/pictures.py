@@ -1,0 +1,123 @@
+"""Pictures: what was found in one image, as PNG files for eyes and for programs.
+
+NAME.reconstruction.png   the image that the objects make
+NAME.instances.png        indexed: 0 is background, n the n-th object from the front
+NAME.semantics.png        indexed: 0 is background, p + 1 prototype p
+NAME.overlay.png          the image, enlarged, with every object's outline, number and name
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from jaxtyping import Bool, Int32, UInt8
+from PIL import Image, ImageDraw, ImageFont
+from PIL.PngImagePlugin import PngInfo
+
+from pcdnet.decomposition import Decomposition
+from pcdnet.output.figures import as_rgb, instance_colours, prototype_colours
+from pcdnet.output.files import folder as made
+from pcdnet.output.files import whole_file
+from pcdnet.output.names import Names
+
+KINDS = ("reconstruction", "instances", "semantics", "overlay")
+"""The pictures of an image."""
+
+_SIDE, _LARGEST = 700, 20  # dots: the overlay's longer side at least, as far as so many dots a pixel make it
+_DARK, _LIGHT = (0, 0, 0), (255, 255, 255)
+
+
+def picture_files(base: Path) -> list[Path]:
+    """The files that `write_pictures` writes for a base name."""
+    return [base.with_name(f"{base.name}.{kind}.png") for kind in KINDS]
+
+
+def write_pictures(image: UInt8[np.ndarray, "H W C"], found: Decomposition, names: Names, base: Path) -> None:
+    """Write the pictures of an image, each whole or not at all, into files that begin with `base`."""
+    made(base.parent)
+    words = PngInfo()
+    words.add_itxt("names", json.dumps({p + 1: name for p, name in enumerate(names)}, ensure_ascii=False))
+    pictures = (
+        Image.fromarray(as_rgb(found.reconstruction)),
+        _indexed(found.instances, instance_colours(max(1, len(found)))),
+        _indexed(found.semantics, prototype_colours(np.arange(len(names)))),
+        Image.fromarray(overlay(image, found, names)),
+    )
+    for kind, picture, path in zip(KINDS, pictures, picture_files(base), strict=True):
+        with whole_file(path) as file:
+            picture.save(file, format="PNG", pnginfo=words if kind == "semantics" else None)
+
+
+def overlay(image: UInt8[np.ndarray, "H W C"], found: Decomposition, names: Names) -> UInt8[np.ndarray, "h w 3"]:
+    """The image, enlarged by a whole number, with the objects' outlines in the colours of their prototypes."""
+    scale = max(1, min(_LARGEST, -(-_SIDE // max(image.shape[:2]))))
+    picture = _enlarged(np.broadcast_to(image, (*image.shape[:2], 3)), scale).copy()
+    labels = _enlarged(found.instances, scale)
+    line = max(1, round(scale / 7))
+    kinds = np.concatenate([np.zeros((1, 3), np.uint8), prototype_colours(found.prototypes)])
+    # A dark line inside the coloured one: one of the two shows on whatever the object looks like.
+    for width, colours in ((line + max(1, line // 2), np.zeros_like(kinds)), (line, kinds)):
+        edge = _edges(labels, width)
+        picture[edge] = colours[labels[edge]]
+    sheet = Image.fromarray(picture)
+    draw = ImageDraw.Draw(sheet)
+    for n, thing in reversed(list(enumerate(found.objects, start=1))):
+        if thing.box is not None:
+            top, left, _, width = (scale * side for side in thing.box)
+            words = f"{n} {names[thing.prototype]}"
+            _plate(draw, (top, left, width), words, str(n), prototype_colours(np.array(thing.prototype)))
+    return np.asarray(sheet)
+
+
+def _edges(labels: Int32[np.ndarray, "h w"], width: int) -> Bool[np.ndarray, "h w"]:
+    """The dots of objects that are at most so many dots away from something else, the picture's border included."""
+    h, w = labels.shape
+    around = np.pad(labels, width, constant_values=-1)
+    edge = np.zeros(labels.shape, bool)
+    for down in (0, width, 2 * width):
+        for right in (0, width, 2 * width):
+            edge |= around[down : down + h, right : right + w] != labels
+    edge &= labels > 0
+    return edge
+
+
+def _plate(
+    draw: ImageDraw.ImageDraw,
+    place: tuple[int, int, int],
+    words: str,
+    number: str,
+    colour: UInt8[np.ndarray, "3"],
+) -> None:
+    """Write the words, or only the number where they are wider than the object, at its top left corner."""
+    top, left, width = place
+    font = _font()
+    if draw.textlength(words, font=font) > max(width, 40):
+        words = number
+    wide, high = int(draw.textlength(words, font=font)) + 6, int(font.size) + 5
+    left = max(0, min(left, draw.im.size[0] - wide))
+    ink = _DARK if colour @ np.array([0.3, 0.6, 0.1]) > 110 else _LIGHT
+    draw.rectangle((left, top, left + wide, top + high), fill=tuple(colour.tolist()), outline=_DARK)
+    draw.text((left + 3, top + 1), words, fill=ink, font=font)
+
+
+@lru_cache(maxsize=1)
+def _font() -> ImageFont.FreeTypeFont:
+    """Matplotlib's own font, which is there wherever it is, and has the letters of many languages."""
+    return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), 13)
+
+
+def _indexed(labels: Int32[np.ndarray, "H W"], colours: UInt8[np.ndarray, "n 3"]) -> Image.Image:
+    """Labels as a picture whose pixels are the labels: with a palette if 256 values are enough, else 16 bits deep."""
+    if len(colours) > 255:
+        return Image.fromarray(labels.astype(np.uint16))
+    picture = Image.fromarray(labels.astype(np.uint8))
+    picture.putpalette(bytes(3) + colours.tobytes())
+    return picture
+
+
+def _enlarged(values: UInt8[np.ndarray, "H W *C"] | Int32[np.ndarray, "H W"], scale: int) -> np.ndarray:
+    return values.repeat(scale, axis=0).repeat(scale, axis=1)

@@ -1,0 +1,41 @@
+"""Record: what was found in one image, in words and numbers, with the visible masks; every format is written from it.
+
+A record is `Decomposition.to_dict` in which every object also has its `mask`, as COCO's compressed run-length encoding
+(`size` and `counts`). Names are added only when a format is written, since people change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pcdnet.decomposition import Decomposition
+from pcdnet.output.export.rle import encode
+from pcdnet.output.names import Names
+
+Record: TypeAlias = dict[str, Any]
+"""The dictionary, as docs/decomposition.md describes it."""
+
+
+def records(found: Sequence[Decomposition], images: Sequence[str]) -> list[Record]:
+    """The records of a batch of equally large images, under the images' names."""
+    if not found:
+        return []
+    masks = encode(np.stack([one.instances for one in found]), [len(one) for one in found])
+    told = []
+    for one, image, counts in zip(found, images, masks, strict=True):
+        record = one.to_dict()
+        record["name"] = image
+        for thing, count in zip(record["objects"], counts, strict=True):
+            thing["mask"] = {"size": record["size"], "counts": count}
+        told.append(record)
+    return told
+
+
+def named(record: Record, names: Names) -> Record:
+    """The record with the names of its objects' prototypes; it is changed in place."""
+    for thing in record["objects"]:
+        thing["name"] = names[thing["prototype"]]
+    return record

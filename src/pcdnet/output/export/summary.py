@@ -1,0 +1,85 @@
+"""Summary: what many results say together, in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from pcdnet.data.inputs import printable
+from pcdnet.output.export.record import Record
+from pcdnet.output.names import Names
+
+WORST = 5
+"""Badly explained images that are named."""
+LEAST_ERROR = 1e-3
+"""A squared error per pixel below this is never bad: a hundredth of it per channel is hardly seen."""
+SPREADS = 6.0
+"""An image is explained badly if its error is so many spreads (median deviations, scaled) above the median."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """The results of many images in numbers."""
+
+    images: int
+    """How many images."""
+    used: tuple[int, ...]
+    """How often each prototype was found."""
+    typical: float
+    """The median of the images' squared errors per pixel."""
+    limit: float
+    """The error per pixel above which an image counts as badly explained."""
+    bad: int
+    """How many are."""
+    worst: tuple[tuple[str, float], ...]
+    """The worst of them, with their errors per pixel."""
+
+    @staticmethod
+    def of(records: Iterable[Record], prototypes: int) -> Summary:
+        """Go through the records once, then once more for the names of the worst."""
+        used, errors = np.zeros(prototypes, np.int64), []
+        for record in records:
+            errors.append(record["error"] / (record["size"][0] * record["size"][1]))
+            for thing in record["objects"]:
+                used[thing["prototype"]] += 1
+        error = np.array(errors)
+        limit = bad_from(error)
+        order = np.argsort(-error, kind="stable")[:WORST]
+        chosen = {int(index): float(error[index]) for index in order if error[index] > limit}
+        named = {index: record["name"] for index, record in enumerate(records) if index in chosen} if chosen else {}
+        return Summary(
+            images=len(error),
+            used=tuple(used.tolist()),
+            typical=float(np.median(error)) if len(error) else 0.0,
+            limit=limit,
+            bad=int((error > limit).sum()),
+            worst=tuple((named[index], value) for index, value in chosen.items()),
+        )
+
+    def text(self, names: Names) -> str:
+        """The summary for people."""
+        total = sum(self.used)
+        lines = [f"{self.images:,} images  {total / max(1, self.images):.2f} objects per image  {total:,} objects", ""]
+        width = max(map(len, names))
+        for prototype in sorted(range(len(self.used)), key=lambda p: -self.used[p]):
+            count = self.used[prototype]
+            lines.append(f"  {names[prototype]:<{width}}{count:>11,}{100 * count / max(1, total):>8.1f} %")
+        if self.bad:
+            lines.append("")
+            lines.append(
+                f"{self.bad:,} explained badly: error per pixel above {self.limit:.2g}, typical {self.typical:.2g}"
+            )
+            lines += [f"  {printable(name)}  {error:.2g}" for name, error in self.worst]
+        return "\n".join(lines)
+
+
+def bad_from(errors: Float64[np.ndarray, "n"]) -> float:
+    """The error above which an image stands out from the others; few bad images do not move it."""
+    if len(errors) == 0:
+        return LEAST_ERROR
+    middle = float(np.median(errors))
+    spread = 1.4826 * float(np.median(np.abs(errors - middle)))  # as the standard deviation of a bell curve
+    return max(LEAST_ERROR, middle + SPREADS * spread)

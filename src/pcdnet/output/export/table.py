@@ -1,0 +1,93 @@
+"""Table: one row an object, as CSV or, typed and small, as Parquet."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pcdnet.errors import PcdnetError
+from pcdnet.output.export.record import Record
+from pcdnet.output.files import whole_file
+from pcdnet.output.names import Names
+
+CSV, PARQUET = "objects.csv", "objects.parquet"
+"""The names of the files."""
+
+_WORDS, _WHOLE, _NUMBER = "string", "int32", "float64"  # as pyarrow calls the types
+COLUMNS = {
+    "image": _WORDS,
+    "image_height": _WHOLE,
+    "image_width": _WHOLE,
+    "image_error": _NUMBER,
+    "depth": _WHOLE,
+    "prototype": _WHOLE,
+    "name": _WORDS,
+    "top": _WHOLE,
+    "left": _WHOLE,
+    "box_top": _WHOLE,
+    "box_left": _WHOLE,
+    "box_height": _WHOLE,
+    "box_width": _WHOLE,
+    "pixels": _WHOLE,
+    "gain": _NUMBER,
+}
+"""The columns that every table has, with their types; the colour's follow."""
+
+_PIECE = 50_000  # rows of a Parquet file that are held at a time
+
+
+def write_csv(records: Iterable[Record], names: Names, folder: Path, *, channels: int) -> list[Path]:
+    """Write the table as text, whole or not at all; the box of a hidden object is empty."""
+    with whole_file(folder / CSV) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow([*COLUMNS, *_colours(channels)])
+        lines.writerows(_rows(records, names))
+        text.detach()
+    return [folder / CSV]
+
+
+def write_parquet(records: Iterable[Record], names: Names, folder: Path, *, channels: int) -> list[Path]:
+    """Write the table for pandas, Polars or DuckDB, whole or not at all; the box of a hidden object is null."""
+    arrow, parquet = _pyarrow()
+    kinds = {**COLUMNS, **dict.fromkeys(_colours(channels), _NUMBER)}
+    schema = arrow.schema([(column, getattr(arrow, kind)()) for column, kind in kinds.items()])
+    rows = _rows(records, names)
+    with whole_file(folder / PARQUET) as file, parquet.ParquetWriter(file, schema) as writer:
+        while piece := list(islice(rows, _PIECE)):
+            columns = zip(*piece, strict=True)
+            arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+    return [folder / PARQUET]
+
+
+def check_parquet() -> None:
+    """Refuse Parquet where it cannot be written; worth asking before the work begins."""
+    _pyarrow()
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise PcdnetError(
+            "the format parquet needs pyarrow, which is not installed; install it with: pip install 'pcdnet[parquet]'"
+        ) from None
+
+
+def _colours(channels: int) -> tuple[str, ...]:
+    return ("grey",) if channels == 1 else ("red", "green", "blue")
+
+
+def _rows(records: Iterable[Record], names: Names) -> Iterator[list[Any]]:
+    for record in records:
+        image = [record["name"], *record["size"], record["error"]]
+        for thing in record["objects"]:
+            box = thing["box"] or [None] * 4
+            who = [thing["depth"], thing["prototype"], names[thing["prototype"]]]
+            yield [*image, *who, *thing["position"], *box, thing["pixels"], thing["gain"], *thing["colour"]]

@@ -1,0 +1,232 @@
+"""Messages: what goes over the wire, checked on its way in and described to programs by OpenAPI."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from jaxtyping import Shaped
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from pcdnet.errors import PcdnetError
+
+MOST_OBJECTS = 256
+"""Objects that a scene may hold."""
+
+Number = Annotated[float, Field(allow_inf_nan=False, ge=-16, le=16)]
+Whole = Annotated[int, Field(ge=-100_000, le=100_000)]
+
+
+class Message(BaseModel):
+    """A message that knows all its fields: one that is not known is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Array(Message):
+    """Numbers in rows, as base64 of their little-endian bytes, the last axis running fastest."""
+
+    shape: Annotated[list[Annotated[int, Field(ge=0, le=1 << 24)]], Field(max_length=4)]
+    dtype: Literal["uint8", "uint16", "float32"]
+    data: str
+
+    @staticmethod
+    def of(values: Shaped[np.ndarray, "*any"]) -> Array:
+        """An array of one of the three types as a message."""
+        little = values.astype(values.dtype.newbyteorder("<"), copy=False)
+        kind: Any = values.dtype.name
+        return Array(shape=list(values.shape), dtype=kind, data=base64.b64encode(little.tobytes()).decode())
+
+    def values(self) -> Shaped[np.ndarray, "*any"]:
+        """The numbers of a message; one whose bytes are not as many as its shape says is refused."""
+        try:
+            content = base64.b64decode(self.data, validate=True)
+        except (binascii.Error, ValueError):
+            raise PcdnetError("an array's data are no base64; encode its bytes with base64") from None
+        kind = np.dtype(self.dtype).newbyteorder("<")
+        wanted = kind.itemsize
+        for side in self.shape:
+            wanted *= side
+        if len(content) != wanted:
+            raise PcdnetError(
+                f"an array of shape {self.shape} and type {self.dtype} came with {len(content)} bytes, not {wanted}; "
+                f"send all of its bytes"
+            )
+        return np.frombuffer(content, kind).astype(self.dtype).reshape(self.shape)
+
+
+class Thing(Message):
+    """An object as it is placed."""
+
+    prototype: Annotated[int, Field(ge=0)]
+    """Which prototype it is an instance of, from 0."""
+    position: tuple[Whole, Whole]
+    """Top row and left column of the prototype's frame; negative where it hangs over the border."""
+    colour: Annotated[list[Number], Field(min_length=1, max_length=3)]
+    """Gain per channel on the grey prototype."""
+
+
+class Scene(Message):
+    """Objects to paint, front to back."""
+
+    size: tuple[Annotated[int, Field(ge=1, le=4096)], Annotated[int, Field(ge=1, le=4096)]]
+    """Height and width of the picture."""
+    objects: Annotated[list[Thing], Field(max_length=MOST_OBJECTS)]
+    image: Array | None = None
+    """The picture that the objects explain, height x width x channels of uint8; without it there are no gains."""
+    name: Annotated[str, Field(max_length=200)] = ""
+    """Where the picture came from."""
+
+
+class Sample(Message):
+    """A sample to take apart."""
+
+    sample: Annotated[int, Field(ge=0)]
+
+
+class Picture(Message):
+    """A picture to take apart, already as numbers."""
+
+    image: Array
+    """Height x width x channels, or height x width, of uint8."""
+    name: Annotated[str, Field(max_length=200)] = ""
+    fit: bool = False
+    """Whether to resize a picture that the model cannot take as it is."""
+
+
+PICTURE_OR_SAMPLE: TypeAdapter[Picture | Sample] = TypeAdapter(Picture | Sample)
+"""Reads either of them from JSON."""
+
+
+class Question(Message):
+    """A picture to look into."""
+
+    image: Array
+    prototype: Annotated[int, Field(ge=0)] | None = None
+    """Whose localization map is wanted, if any."""
+
+
+class Name(Message):
+    """What to call a prototype; an empty name gives its number back."""
+
+    name: Annotated[str, Field(max_length=200)]
+
+
+class Export(Message):
+    """A scene to download."""
+
+    scene: Scene
+    format: Literal["png", "json", "coco"]
+    view: Literal["image", "reconstruction", "residual", "instances", "semantics"] = "reconstruction"
+    """What a PNG shows."""
+
+
+class Explained(Message):
+    """A picture taken apart, or a scene painted."""
+
+    scene: dict[str, Any]
+    """The objects in words and numbers, as `Decomposition.to_dict` has them."""
+    image: Array | None
+    """The picture as the model took it, height x width x channels."""
+    reconstruction: Array
+    """What the objects make, height x width x channels of uint8."""
+    instances: Array
+    """Who is seen at each pixel: 0 is background, n + 1 the n-th object from the front."""
+
+
+class Proposed(Message):
+    """A candidate at some moment of the selection."""
+
+    prototype: int
+    position: tuple[int, int]
+    height: float
+    """Of the localization map at this place."""
+    colour: list[float]
+    gain: float
+    """How much the squared error would fall at this moment."""
+
+
+class Chosen(Message):
+    """A moment of greedy selection."""
+
+    error: float
+    """The squared error before the choice."""
+    chosen: Proposed | None
+    rivals: list[Proposed]
+
+
+class Heat(Message):
+    """The localization map of one prototype."""
+
+    prototype: int
+    heat: Array
+    origin: tuple[int, int]
+    """The position of the prototype's frame that the first cell stands for."""
+    middle: tuple[float, float]
+    """Where the middle of the prototype lies in its frame."""
+
+
+class Inside(Message):
+    """What the search did with a picture."""
+
+    candidates: list[Proposed]
+    steps: list[Chosen]
+    error: float
+    """The squared error in the end."""
+    refined: bool
+    """Whether refinement found something better than these steps."""
+    map: Heat | None
+
+
+class Model(Message):
+    """What the server has to offer."""
+
+    name: str
+    version: str
+    size: tuple[int, int] | None
+    """The size that pictures should have; None where nothing is known of it."""
+    fixed: bool
+    """Whether pictures must have that size, because the model has a background."""
+    channels: int
+    objects: int
+    """Objects that the model finds in a picture at most."""
+    min_gain: float
+    """Smallest fall of the squared error that justifies an object."""
+    prototypes: Array
+    masks: Array
+    background: Array | None
+    """Height x width x channels; None stands for black."""
+    names: list[str]
+    use: list[float] | None
+    """Each prototype's share of all objects in the samples."""
+    colours: list[str]
+    """The colour of each prototype in semantic views."""
+    instance_colours: list[str]
+    """The colours of objects in instance views, from the front; after the last they come again."""
+    renaming: bool
+    """Whether prototypes can be renamed here."""
+    most_bytes: int
+    most_pixels: int
+
+
+class Samples(Message):
+    """Pictures that are at hand."""
+
+    source: str
+    count: int
+
+
+class Names(Message):
+    """What the prototypes are called."""
+
+    names: list[str]
+
+
+class Complaint(Message):
+    """What went wrong, in one sentence."""
+
+    error: str
+    fit: bool = False
+    """Whether sending the picture again with fit=true would help."""

@@ -1,0 +1,102 @@
+"""Pictures: from what a stranger sends to pixels that the model takes."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from jaxtyping import Shaped, UInt8
+from PIL import Image
+
+from pcdnet.data.pictures import read_header, read_picture, resized
+from pcdnet.errors import PcdnetError
+
+MOST_BYTES = 8 << 20
+"""Bytes that a request may have."""
+MOST_PIXELS = 1 << 18
+"""Pixels that are taken apart at once: time and memory go with them, and others are waiting."""
+MOST_DECODED = 1 << 24
+"""Pixels of a picture that is only read to be resized."""
+
+_BEGINNINGS = (b"\x89PNG", b"\xff\xd8", b"RIFF", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"BM", b"GIF8")
+_GREY = np.array([0.299, 0.587, 0.114])
+
+
+class Refusal(PcdnetError):
+    """A mistake that HTTP has a number for."""
+
+    def __init__(self, status: int, message: str, *, fit: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        """The number."""
+        self.fit = fit
+        """Whether sending the picture again with fit=true would help."""
+
+
+def decoded(content: bytes, channels: int) -> UInt8[np.ndarray, "H W C"]:
+    """The picture in the bytes of a file, with the model's channels."""
+    if not content.startswith(_BEGINNINGS):
+        raise Refusal(415, "this is no picture of a known kind; send a PNG, JPEG, WebP, GIF, BMP or TIFF file")
+    stream = io.BytesIO(content)
+    height, width = read_header(stream, most_pixels=1 << 40, name="the picture").size
+    if height * width > MOST_DECODED:
+        raise Refusal(
+            413, f"the picture has {height}x{width} pixels, more than {MOST_DECODED:,}; send a smaller picture"
+        )
+    return with_channels(read_picture(stream, most_pixels=MOST_DECODED, name="the picture"), channels)
+
+
+def checked(values: Shaped[np.ndarray, "*any"], channels: int) -> UInt8[np.ndarray, "H W C"]:
+    """Numbers that a program sent, if they are a picture, with the model's channels."""
+    if values.ndim == 2:
+        values = values[..., None]
+    if values.ndim != 3 or values.shape[2] not in (1, 3) or 0 in values.shape or values.dtype != np.uint8:
+        raise PcdnetError(
+            f"the picture is an array of shape {list(values.shape)} and type {values.dtype.name}; "
+            f"send height x width x 1 or 3 of uint8"
+        )
+    return with_channels(values, channels)
+
+
+def with_channels(picture: UInt8[np.ndarray, "H W c"], channels: int) -> UInt8[np.ndarray, "H W C"]:
+    """The picture in grey or in colours, as the model wants it."""
+    if picture.shape[2] == channels:
+        return picture
+    if channels == 1:
+        grey: UInt8[np.ndarray, "H W"] = np.rint(picture @ _GREY).astype(np.uint8)
+        return grey[..., None]
+    return np.repeat(picture, channels, axis=2)
+
+
+def fitted(
+    picture: UInt8[np.ndarray, "H W C"],
+    frame: tuple[int, int],
+    size: tuple[int, int] | None,
+    *,
+    fixed: bool,
+    fit: bool,
+) -> UInt8[np.ndarray, "h w C"]:
+    """The picture as it can be taken apart; one that cannot is refused, or resized if that is asked for.
+
+    `size` is what the model is used to, `fixed` says that it takes no other.
+    """
+    (height, width), (h, w) = picture.shape[:2], frame
+    if fit and size is not None:
+        return resized(picture, size)
+    if fixed and size is not None and (height, width) != size:
+        problem = f"the picture has {height}x{width} pixels, the model's background {size[0]}x{size[1]}"
+    elif height < h or width < w:
+        problem = f"the picture of {height}x{width} is smaller than a prototype ({h}x{w})"
+    elif height * width > MOST_PIXELS:
+        problem = f"the picture has {height}x{width} pixels, more than {MOST_PIXELS:,}"
+    else:
+        return picture
+    cure = "send one of another size" if size is None else f"let it be resized to {size[0]}x{size[1]} (fit), or crop it"
+    raise Refusal(422, f"{problem}; {cure}", fit=size is not None)
+
+
+def png(picture: UInt8[np.ndarray, "H W 3"]) -> bytes:
+    """The bytes of a PNG file."""
+    buffer = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(picture)).save(buffer, format="png")
+    return buffer.getvalue()

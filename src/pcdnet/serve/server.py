@@ -1,0 +1,88 @@
+"""Server: an app on an address of this machine."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import socket
+
+import uvicorn
+from fastapi import FastAPI
+
+from pcdnet.errors import PcdnetError
+
+NEARBY = 100
+"""Ports that are tried to offer another one."""
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach a server on this address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take an address; a port that is taken already is refused with the next that is free. 0 takes any."""
+    if not 0 <= port <= 65535:
+        raise PcdnetError(f"the port {port} does not exist; use one of 1024 to 65535")
+    try:
+        return _bound(host, port)
+    except socket.gaierror:
+        raise PcdnetError(f"the host {host!r} is no address of this machine; use --host 127.0.0.1") from None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            free = _free(host, port)
+            cure = "use another --port" if free is None else f"use --port {free}, which is free"
+            raise PcdnetError(f"port {port} is in use; {cure}") from None
+        if error.errno == errno.EACCES:
+            raise PcdnetError(f"port {port} is not for every user; use a --port of 1024 or more") from None
+        raise PcdnetError(f"cannot serve on {host!r}: {error.strerror}; use --host 127.0.0.1") from None
+
+
+def address(bound: socket.socket) -> str:
+    """The address of a server's page, as a browser wants it."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def make_server(app: FastAPI) -> uvicorn.Server:
+    """A server for the app: `run(sockets=[...])` works until it is told to end."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # who is not behind a proxy must not believe what strangers say of one
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=3,
+    )
+    return uvicorn.Server(config)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    taken = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":  # elsewhere this would share the port with whoever has it
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(place)
+        taken.listen(128)
+    except OSError:
+        taken.close()
+        raise
+    return taken
+
+
+def _free(host: str, port: int) -> int | None:
+    """The next port that could be taken."""
+    for other in range(port + 1, min(port + NEARBY, 65536)):
+        try:
+            _bound(host, other).close()
+        except OSError:
+            continue
+        return other
+    return None

@@ -1,0 +1,112 @@
+// The prototypes: their numbers, their little pictures, their names.
+
+import { numbers, rename } from "./api.js";
+import { make, radios } from "./dom.js";
+
+const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+
+export class Bank {
+  constructor(model) {
+    [this.P, this.h, this.w] = model.prototypes.shape;
+    this.C = model.channels;
+    this.prototypes = numbers(model.prototypes);
+    this.masks = numbers(model.masks);
+    this.background = model.background && numbers(model.background);
+    this.names = model.names;
+    this.use = model.use;
+    this.hex = model.colours;
+    this.colours = model.colours.map(rgb);
+    this.instanceColours = model.instance_colours.map(rgb);
+    this.boxes = Array.from({ length: this.P }, (_, p) => this.#box(p));
+  }
+
+  // Top, left, bottom and right of what is opaque of a prototype; the whole frame where nothing is.
+  #box(p) {
+    let box = [this.h, this.w, 0, 0];
+    for (let y = 0; y < this.h; y++) {
+      for (let x = 0; x < this.w; x++) {
+        if (this.masks[(p * this.h + y) * this.w + x] <= 0.5) continue;
+        box = [Math.min(box[0], y), Math.min(box[1], x), Math.max(box[2], y + 1), Math.max(box[3], x + 1)];
+      }
+    }
+    return box[2] ? box : [0, 0, this.h, this.w];
+  }
+
+  opaque(p, y, x) {
+    return y >= 0 && x >= 0 && y < this.h && x < this.w && this.masks[(p * this.h + y) * this.w + x] > 0.5;
+  }
+
+  // A framed picture of a prototype in a colour, cut to what is seen of it, with whole dots a pixel.
+  thumb(p, colour = [1, 1, 1], dots = 40) {
+    const frame = make("span", { class: "thumb" });
+    frame.append(this.drawn(p, colour, dots));
+    return frame;
+  }
+
+  drawn(p, colour, dots) {
+    const [top, left, bottom, right] = this.boxes[p];
+    const data = new ImageData(right - left, bottom - top);
+    for (let y = top; y < bottom; y++) {
+      for (let x = left; x < right; x++) {
+        const from = (p * this.h + y) * this.w + x;
+        const at = 4 * ((y - top) * data.width + x - left);
+        for (let c = 0; c < 3; c++) data.data[at + c] = Math.round(255 * Math.max(0, this.prototypes[from] * (colour[c] ?? colour[0])));
+        data.data[at + 3] = Math.round(255 * this.masks[from]);
+      }
+    }
+    const canvas = make("canvas", { width: data.width, height: data.height, "aria-hidden": "true" });
+    canvas.getContext("2d").putImageData(data, 0, 0);
+    const fits = dots / Math.max(data.width, data.height);
+    const scale = fits >= 1 ? Math.floor(fits) : fits;
+    canvas.style.width = `${data.width * scale}px`;
+    canvas.style.height = `${data.height * scale}px`;
+    return canvas;
+  }
+
+  // A row of prototypes of which one can be chosen; arrow keys go through it.
+  picker(label, choose) {
+    const options = Array.from({ length: this.P }, (_, p) => ({ value: p, label: this.names[p], content: this.thumb(p, [1, 1, 1], 26) }));
+    return radios("kinds", label, options, (value) => choose(Number(value)));
+  }
+}
+
+// The cards of all prototypes, whose names can be changed where the server allows it.
+export function showBank(bank, place, renaming, told, changed) {
+  place.replaceChildren();
+  for (let p = 0; p < bank.P; p++) {
+    const card = make("div", { class: "kind" });
+    card.style.setProperty("--kind", bank.hex[p]);
+    const pair = make("div", { class: "pair" });
+    pair.append(plane(bank, bank.prototypes, p, `prototype ${p}`), plane(bank, bank.masks, p, "its mask"));
+    const name = make("input", { type: "text", maxlength: 60, "aria-label": `Name of prototype ${p}`, autocomplete: "off", spellcheck: "false" });
+    name.value = bank.names[p];
+    name.readOnly = !renaming;
+    name.addEventListener("change", async () => {
+      try {
+        bank.names = (await rename(p, name.value)).names;
+        changed();
+        told(`Prototype ${p} is now called ${bank.names[p]}.`);
+      } catch (complaint) {
+        told(complaint.message, true);
+      }
+      name.value = bank.names[p];
+    });
+    name.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") name.blur();
+      if (event.key === "Escape") name.value = bank.names[p];
+    });
+    card.append(pair, name, make("small", {}, bank.use ? `${(100 * bank.use[p]).toFixed(0)} % of objects` : `prototype ${p}`));
+    place.append(card);
+  }
+}
+
+function plane(bank, values, p, label) {
+  const canvas = make("canvas", { width: bank.w, height: bank.h, role: "img", "aria-label": label });
+  const data = new ImageData(bank.w, bank.h);
+  for (let i = 0; i < bank.h * bank.w; i++) {
+    const value = Math.round(255 * values[p * bank.h * bank.w + i]);
+    data.data.set([value, value, value, 255], 4 * i);
+  }
+  canvas.getContext("2d").putImageData(data, 0, 0);
+  return canvas;
+}

@@ -1,0 +1,194 @@
+// Inside the PC cell: the localization map of a prototype, and greedy selection step by step.
+
+import { inspect, numbers } from "./api.js";
+import { check, find, make, number } from "./dom.js";
+import { paint, view } from "./painter.js";
+
+// From dark over violet and orange to a pale yellow, in equal steps of lightness.
+const RAMP = [[8, 6, 20], [58, 20, 92], [140, 38, 108], [214, 78, 74], [250, 150, 50], [252, 232, 160]];
+
+function ramp(share) {
+  const place = Math.min(Math.max(share, 0), 1) * (RAMP.length - 1);
+  const low = Math.min(Math.floor(place), RAMP.length - 2);
+  return RAMP[low].map((value, c) => value + (place - low) * (RAMP[low + 1][c] - value));
+}
+
+export class Inside {
+  #asked = 0;
+
+  constructor(scene, minGain, told) {
+    this.scene = scene;
+    this.minGain = minGain;
+    this.told = told;
+    this.panel = find("inside");
+    this.prototype = 0;
+    this.found = null;
+    this.panel.addEventListener("toggle", () => this.refresh());
+    find("step").addEventListener("input", () => this.#step());
+    new ResizeObserver(() => this.found && this.#draw()).observe(this.panel);
+    this.renamed();
+  }
+
+  renamed() {
+    this.kinds = this.scene.bank.picker("Prototype whose map is shown", (p) => {
+      this.prototype = p;
+      this.refresh();
+    });
+    find("heat-kinds").replaceChildren(this.kinds);
+    check(this.kinds, this.prototype);
+    if (this.found) this.#step();
+  }
+
+  // Another picture is on the bench.
+  reset() {
+    this.found = null;
+    this.prototype = this.scene.objects[0]?.prototype ?? 0;
+    check(this.kinds, this.prototype);
+    this.refresh();
+  }
+
+  async refresh() {
+    if (!this.panel.open || !this.scene.size) return;
+    const asked = ++this.#asked;
+    try {
+      const found = await inspect(this.scene.message, this.prototype);
+      if (asked !== this.#asked) return;
+      const fresh = this.found === null;
+      this.found = found;
+      this.heat = numbers(found.map.heat);
+      this.image = this.scene.image;
+      if (fresh) this.#begin();
+      this.#draw();
+    } catch (complaint) {
+      this.told(complaint.message, true);
+    }
+  }
+
+  #begin() {
+    const step = find("step");
+    step.max = this.found.steps.length - (this.found.refined ? 0 : 1);
+    step.value = Math.min(1, step.max);
+  }
+
+  #draw() {
+    this.#drawHeat();
+    this.#step();
+  }
+
+  #scale(canvas) {
+    const [H, W] = this.scene.size;
+    const room = Math.min(canvas.parentElement.clientWidth || 320, 360);
+    return Math.max(1, Math.floor(room / Math.max(H, W)));
+  }
+
+  #drawHeat() {
+    const { map, candidates } = this.found;
+    const [H, W] = this.scene.size;
+    const [rows, columns] = map.heat.shape;
+    const canvas = find("heat");
+    const scale = this.#scale(canvas);
+    canvas.width = W * scale;
+    canvas.height = H * scale;
+    const context = canvas.getContext("2d");
+    let [low, high] = [Infinity, -Infinity];
+    for (const value of this.heat) [low, high] = [Math.min(low, value), Math.max(high, value)];
+    const [top, left] = [map.origin[0] + map.middle[0], map.origin[1] + map.middle[1]];
+    this.#dimmed(context, scale);
+    const least = Math.max(low, 0);
+    for (let y = 0; y < rows; y++) {
+      for (let x = 0; x < columns; x++) {
+        const share = (this.heat[y * columns + x] - least) / (high - least || 1);
+        if (share <= 0.02) continue;
+        context.globalAlpha = Math.min(1, 2 * share);
+        context.fillStyle = `rgb(${ramp(share)})`;
+        context.fillRect(Math.round((left + x - 0.5) * scale), Math.round((top + y - 0.5) * scale), scale, scale);
+      }
+    }
+    context.globalAlpha = 1;
+    const mine = candidates.filter((candidate) => candidate.prototype === map.prototype);
+    mine.forEach((candidate, n) => {
+      const [y, x] = [0, 1].map((axis) => (candidate.position[axis] + map.middle[axis]) * scale);
+      context.lineWidth = n === 0 ? 2.5 : 1.5;
+      for (const [ink, grow] of [["#000c", 1.2], ["#fff", 0]]) {
+        context.strokeStyle = ink;
+        context.beginPath();
+        context.arc(x, y, Math.max(6, 1.1 * scale) + grow, 0, 2 * Math.PI);
+        context.stroke();
+      }
+    });
+    const heights = mine.map((candidate) => candidate.height.toFixed(3)).join(", ");
+    find("heat-words").textContent = `${this.scene.bank.names[map.prototype]}: ${mine.length} peaks, of height ${heights}`;
+    canvas.setAttribute("aria-label", `Localization map of ${this.scene.bank.names[map.prototype]}`);
+  }
+
+  // The picture in the dark, so that one sees what the heat lies over.
+  #dimmed(context, scale) {
+    const [H, W] = this.scene.size;
+    const { C } = this.scene.bank;
+    for (let at = 0; at < H * W; at++) {
+      const light = Math.max(...this.image.subarray(at * C, at * C + C)) / 255;
+      context.fillStyle = `rgb(${RAMP[0].map((value) => value + 62 * light)})`;
+      context.fillRect((at % W) * scale, Math.floor(at / W) * scale, scale, scale);
+    }
+  }
+
+  #step() {
+    if (!this.found) return;
+    const { steps, refined, error } = this.found;
+    const n = Number(find("step").value);
+    const last = refined && n === steps.length;
+    const choices = `After ${n} ${n === 1 ? "choice" : "choices"} the error is ${number(steps[n]?.error)}.`;
+    find("step-words").textContent = last ? `After refinement the error is ${number(error)}.` : choices;
+    find("rivals").hidden = last;
+    find("refined").hidden = !refined;
+    find("refined").textContent = last
+      ? "An error was left, so the choices were reconsidered, and these explain the picture better."
+      : "Refinement then looks again: move the slider to its end.";
+    if (last) {
+      this.#picture(this.scene.found);
+      return;
+    }
+    const step = steps[n];
+    const chosen = steps.slice(0, n).map(({ chosen }) => chosen);
+    this.#picture(chosen);
+    const place = find("rivals");
+    place.replaceChildren();
+    const best = Math.max(step.chosen?.gain ?? 0, step.rivals[0]?.gain ?? 0, this.minGain);
+    if (step.chosen) place.append(this.#rival(step.chosen, best, chosen, "won"));
+    else place.append(make("p", { class: "faint" }, this.#why(step)));
+    for (const rival of step.rivals.filter(({ gain }) => gain > 0.005)) place.append(this.#rival(rival, best, chosen, ""));
+  }
+
+  #why(step) {
+    const least = number(this.minGain);
+    if ((step.rivals[0]?.gain ?? 0) < this.minGain) return `It ends here: nothing would gain ${least} or more.`;
+    return "It ends here: there are as many objects as the model may find.";
+  }
+
+  #rival(proposal, best, chosen, mark) {
+    const { bank } = this.scene;
+    const row = make("div", { class: `rival ${mark}`, tabindex: "0" });
+    const words = make("span", { class: "words" }, bank.names[proposal.prototype]);
+    const meter = make("meter", { min: 0, max: best, value: Math.max(0, proposal.gain), "aria-label": "gain" });
+    const middle = make("span", {});
+    middle.append(words, meter);
+    row.append(bank.thumb(proposal.prototype, proposal.colour, 28), middle, make("span", { class: "number" }, number(proposal.gain)));
+    row.title = `${mark ? "chosen next" : "rival"}: row ${proposal.position[0]}, column ${proposal.position[1]}`;
+    for (const [type, shown] of [["pointerenter", [...chosen, proposal]], ["focus", [...chosen, proposal]], ["pointerleave", chosen], ["blur", chosen]]) {
+      row.addEventListener(type, () => this.#picture(shown));
+    }
+    return row;
+  }
+
+  #picture(objects) {
+    const { bank, size } = this.scene;
+    const canvas = find("sofar");
+    const painted = paint(bank, objects, size, this.image);
+    const data = view("reconstruction", painted, objects, this.image, bank);
+    canvas.width = data.width;
+    canvas.height = data.height;
+    canvas.getContext("2d").putImageData(data, 0, 0);
+    const scale = this.#scale(canvas);
+    canvas.style.width = `${size[1] * scale}px`;
+  }
+}

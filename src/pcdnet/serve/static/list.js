@@ -1,0 +1,140 @@
+// The objects as a list in depth order; the selected one opens to be edited.
+
+import { button, check, find, make, number } from "./dom.js";
+
+const clamp = (value) => Math.min(1, Math.max(0, value));
+const hex = (colour) => `#${[0, 1, 2].map((c) => Math.round(255 * clamp(colour[c] ?? colour[0])).toString(16).padStart(2, "0")).join("")}`;
+
+export class List {
+  constructor(scene, keys) {
+    this.scene = scene;
+    this.element = find("objects");
+    this.rows = new Map();
+    this.editor = this.#makeEditor();
+    this.element.addEventListener("keydown", keys);
+    this.element.addEventListener("pointerleave", () => scene.hover(null));
+    scene.listen(() => this.update());
+  }
+
+  update() {
+    const { scene } = this;
+    if (!scene.size) return;
+    for (const [id, row] of this.rows) {
+      if (scene.index(id) >= 0) continue;
+      row.item.remove();
+      this.rows.delete(id);
+    }
+    scene.objects.forEach((thing, n) => this.#fill(this.#row(thing.id), thing, n));
+    this.#order();
+    this.#edit();
+  }
+
+  renamed() {
+    this.editor = this.#makeEditor();
+    this.update();
+  }
+
+  focus() {
+    this.rows.get(this.scene.selected)?.face.focus();
+  }
+
+  #row(id) {
+    if (this.rows.has(id)) return this.rows.get(id);
+    const { scene } = this;
+    const item = make("li", { class: "object card" });
+    const face = make("button", { class: "row", type: "button" });
+    const row = { item, face, thumb: make("span"), name: make("b"), place: make("small"), swatch: make("span", { class: "swatch" }), gain: make("span", { class: "gain" }) };
+    const words = make("span");
+    words.append(row.name, row.place);
+    face.append(row.thumb, words, row.swatch, row.gain);
+    face.addEventListener("click", () => scene.select(scene.selected === id ? null : id));
+    face.addEventListener("focus", () => scene.hover(id));
+    face.addEventListener("blur", () => scene.hover(null));
+    item.addEventListener("pointerenter", () => scene.hover(id));
+    item.append(face);
+    this.rows.set(id, row);
+    return row;
+  }
+
+  #fill(row, thing, n) {
+    const { scene } = this;
+    const { bank } = scene;
+    const [y, x] = thing.position;
+    const look = `${thing.prototype} ${thing.colour}`;
+    if (row.look !== look) {
+      row.look = look;
+      const thumb = bank.thumb(thing.prototype, thing.colour);
+      row.thumb.replaceWith(thumb);
+      row.thumb = thumb;
+      row.item.style.setProperty("--kind", bank.hex[thing.prototype]);
+      row.swatch.style.background = hex(thing.colour);
+    }
+    const gain = scene.painted.gains[n];
+    row.name.textContent = bank.names[thing.prototype];
+    row.place.textContent = `row ${y}, column ${x}`;
+    row.gain.textContent = number(gain);
+    row.gain.append(make("small", {}, "gain"));
+    row.gain.classList.toggle("bad", gain < 0);
+    row.item.classList.toggle("lit", scene.hovered === thing.id);
+    row.item.classList.toggle("chosen", scene.selected === thing.id);
+    row.face.setAttribute("aria-expanded", String(scene.selected === thing.id));
+    const colour = `colour ${thing.colour.map((value) => value.toFixed(2)).join(" ")}`;
+    row.face.title = colour;
+    row.face.setAttribute("aria-label", `${bank.names[thing.prototype]}, ${n + 1} from the front, row ${y}, column ${x}, ${colour}, gain ${number(gain)}`);
+  }
+
+  // Moving an element takes the focus from it, so it is given back.
+  #order() {
+    const focused = document.activeElement;
+    let moved = false;
+    this.scene.objects.forEach((thing, n) => {
+      const { item } = this.rows.get(thing.id);
+      if (this.element.children[n] === item) return;
+      this.element.insertBefore(item, this.element.children[n] ?? null);
+      moved = true;
+    });
+    if (moved && this.element.contains(focused)) focused.focus();
+  }
+
+  #makeEditor() {
+    const { scene } = this;
+    const now = () => scene.objects[scene.index(scene.selected)];
+    const editor = make("div", { class: "editor", role: "group", "aria-label": "Edit the object" });
+    const tint = make("label", { class: "tint" });
+    const grey = scene.bank.C === 1;
+    const colour = make("input", grey ? { type: "range", min: 0, max: 1.5, step: 0.01 } : { type: "color" });
+    const value = () => (grey ? [Number(colour.value)] : [1, 3, 5].map((i) => parseInt(colour.value.slice(i, i + 2), 16) / 255));
+    colour.addEventListener("input", () => scene.alter(scene.selected, { colour: value() }, false));
+    colour.addEventListener("change", () => scene.settle());
+    tint.append(colour, make("span", {}, grey ? "Brightness" : "Colour"));
+    const tools = make("div", { class: "bar" });
+    tools.append(
+      tint,
+      make("span", { class: "push" }),
+      button("↑", "Bring forward (Page Up)", () => scene.deepen(scene.selected, -1)),
+      button("↓", "Send backward (Page Down)", () => scene.deepen(scene.selected, 1)),
+      button("Duplicate", "Duplicate", () => scene.duplicate(scene.selected)),
+      button("Delete", "Delete (Del)", () => {
+        scene.remove(scene.selected);
+        this.focus();
+      }),
+    );
+    const kinds = scene.bank.picker("Prototype", (prototype) => scene.swap(scene.selected, prototype));
+    editor.append(tools, kinds);
+    return { element: editor, colour, kinds, now, grey };
+  }
+
+  #edit() {
+    const { element, colour, kinds, now, grey } = this.editor;
+    const thing = now();
+    for (const other of this.element.querySelectorAll(".editor")) if (other !== element) other.remove();
+    if (!thing) {
+      element.remove();
+      return;
+    }
+    const { item } = this.rows.get(thing.id);
+    if (element.parentElement !== item) item.append(element);
+    colour.value = grey ? thing.colour[0] : hex(thing.colour);
+    check(kinds, thing.prototype);
+  }
+}

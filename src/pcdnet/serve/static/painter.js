@@ -1,0 +1,104 @@
+// Paints scenes, as the server does, so that edits are seen at once. The server's picture is the truth; tests compare.
+
+// Front to back in one pass. `shown` is what the objects so far put on each pixel, `through` how much of what is
+// behind them is still seen; so the error after each object, and with it its gain, is known on the way.
+export function paint(bank, objects, size, image) {
+  const [H, W] = size;
+  const { h, w, C } = bank;
+  const shown = new Float64Array(H * W * C);
+  const through = new Float64Array(H * W).fill(1);
+  const instances = new Uint16Array(H * W);
+  let error = image ? wholeError(bank, image, H * W) : 0;
+  const gains = [];
+  const errors = [error];
+  objects.forEach((thing, n) => {
+    const [row, column] = thing.position;
+    const first = thing.prototype * h * w;
+    let gain = 0;
+    for (let y = Math.max(0, -row); y < Math.min(h, H - row); y++) {
+      for (let x = Math.max(0, -column); x < Math.min(w, W - column); x++) {
+        const from = first + y * w + x;
+        const mask = bank.masks[from];
+        if (mask === 0) continue;
+        const at = (row + y) * W + column + x;
+        if (image) gain += pixelError(bank, image, shown, through, at);
+        for (let c = 0; c < C; c++) shown[at * C + c] += through[at] * mask * bank.prototypes[from] * thing.colour[c];
+        through[at] *= 1 - mask;
+        if (image) gain -= pixelError(bank, image, shown, through, at);
+        if (mask > 0.5 && instances[at] === 0) instances[at] = n + 1;
+      }
+    }
+    error -= gain;
+    gains.push(gain);
+    errors.push(error);
+  });
+  if (bank.background) for (let i = 0; i < shown.length; i++) shown[i] += through[Math.floor(i / C)] * bank.background[i];
+  return { size, picture: shown, instances, gains, errors, error: Math.max(0, error) };
+}
+
+function pixelError(bank, image, shown, through, at) {
+  let sum = 0;
+  for (let c = 0; c < bank.C; c++) {
+    const i = at * bank.C + c;
+    const behind = bank.background ? through[at] * bank.background[i] : 0;
+    sum += (image[i] / 255 - shown[i] - behind) ** 2;
+  }
+  return sum;
+}
+
+function wholeError(bank, image, pixels) {
+  let sum = 0;
+  for (let i = 0; i < pixels * bank.C; i++) sum += (image[i] / 255 - (bank.background?.[i] ?? 0)) ** 2;
+  return sum;
+}
+
+export const VIEWS = [
+  ["image", "picture"],
+  ["reconstruction", "painted"],
+  ["residual", "left over"],
+  ["instances", "objects"],
+  ["semantics", "kinds"],
+];
+
+// One way to look at a painted scene, as ImageData.
+export function view(kind, painted, objects, image, bank) {
+  const [H, W] = painted.size;
+  const data = new ImageData(W, H);
+  const { C } = bank;
+  const tint = (n) => (kind === "instances" ? bank.instanceColours[n % bank.instanceColours.length] : bank.colours[objects[n].prototype]);
+  for (let at = 0; at < H * W; at++) {
+    const label = painted.instances[at];
+    for (let c = 0; c < 3; c++) {
+      const i = at * C + (C === 1 ? 0 : c);
+      let value = 0;
+      if (kind === "image") value = image[i];
+      else if (kind === "reconstruction") value = 255 * painted.picture[i];
+      else if (kind === "residual") value = Math.abs(image[i] - 255 * painted.picture[i]);
+      else if (label) value = tint(label - 1)[c];
+      data.data[at * 4 + c] = Math.round(Math.min(255, Math.max(0, value)));
+    }
+    data.data[at * 4 + 3] = 255;
+  }
+  return data;
+}
+
+export function show(canvas, data) {
+  canvas.width = data.width;
+  canvas.height = data.height;
+  canvas.getContext("2d").putImageData(data, 0, 0);
+}
+
+// The outline of the pixels for which `inside(row, column)` holds, as an SVG path in pixels.
+export function outline(inside, [top, left, bottom, right]) {
+  const steps = [];
+  for (let y = top; y < bottom; y++) {
+    for (let x = left; x < right; x++) {
+      if (!inside(y, x)) continue;
+      if (!inside(y - 1, x)) steps.push(`M${x} ${y}h1`);
+      if (!inside(y + 1, x)) steps.push(`M${x} ${y + 1}h1`);
+      if (!inside(y, x - 1)) steps.push(`M${x} ${y}v1`);
+      if (!inside(y, x + 1)) steps.push(`M${x + 1} ${y}v1`);
+    }
+  }
+  return steps.join("");
+}

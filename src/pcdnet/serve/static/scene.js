@@ -1,0 +1,172 @@
+// The scene on the bench: its objects front to back, what is selected, and the way back to earlier states.
+
+import { numbers } from "./api.js";
+import { paint } from "./painter.js";
+
+export class Scene {
+  #past = [];
+  #future = [];
+  #before = null; // the objects before a change that is still going on, a drag for example
+  #listeners = [];
+  #ids = 0;
+
+  constructor(bank) {
+    this.bank = bank;
+    this.objects = [];
+    this.selected = null;
+    this.hovered = null;
+    this.size = null;
+  }
+
+  open(explained) {
+    this.message = explained.image;
+    this.image = numbers(explained.image);
+    this.size = explained.scene.size;
+    this.name = explained.scene.name;
+    this.objects = explained.scene.objects.map(({ prototype, position, colour }) => ({ id: this.#ids++, prototype, position, colour }));
+    this.found = this.objects; // what the model found, whatever becomes of it
+    this.#past = [];
+    this.#future = [];
+    this.#before = null;
+    this.selected = this.hovered = null;
+    this.#repaint();
+  }
+
+  listen(listener) {
+    this.#listeners.push(listener);
+  }
+
+  // What the server is told of the scene.
+  toMessage() {
+    const objects = this.objects.map(({ prototype, position, colour }) => ({ prototype, position, colour }));
+    return { size: this.size, objects, image: this.message, name: this.name };
+  }
+
+  index(id) {
+    return this.objects.findIndex((thing) => thing.id === id);
+  }
+
+  at(row, column) {
+    const [H, W] = this.size;
+    if (row < 0 || column < 0 || row >= H || column >= W) return null;
+    const label = this.painted.instances[row * W + column];
+    return label ? this.objects[label - 1].id : null;
+  }
+
+  select(id) {
+    if (this.selected === id) return;
+    this.selected = id;
+    this.#tell();
+  }
+
+  hover(id) {
+    if (this.hovered === id) return;
+    this.hovered = id;
+    this.#tell();
+  }
+
+  // A swapped prototype may lie elsewhere in its frame.
+  swap(id, prototype) {
+    const thing = { ...this.objects[this.index(id)], prototype };
+    this.alter(id, { prototype, position: this.#kept(thing, thing.position) });
+  }
+
+  // Change one object; with settle = false the change is still going on, and undone as one later.
+  alter(id, changes, settle = true) {
+    this.#change(this.objects.map((thing) => (thing.id === id ? { ...thing, ...changes } : thing)), settle);
+  }
+
+  place(id, wanted, settle = true) {
+    const thing = this.objects[this.index(id)];
+    const position = this.#kept(thing, wanted);
+    if (position[0] !== thing.position[0] || position[1] !== thing.position[1]) this.alter(id, { position }, settle);
+  }
+
+  // The nearest place at which an opaque row and column of an object are in the picture: nothing is lost from sight.
+  #kept(thing, [row, column]) {
+    const [top, left, bottom, right] = this.bank.boxes[thing.prototype];
+    const within = (value, least, most) => Math.min(Math.max(value, least), most);
+    return [within(row, 1 - bottom, this.size[0] - 1 - top), within(column, 1 - right, this.size[1] - 1 - left)];
+  }
+
+  deepen(id, by) {
+    const from = this.index(id);
+    const to = from + by;
+    if (to < 0 || to >= this.objects.length) return;
+    const objects = [...this.objects];
+    objects.splice(to, 0, objects.splice(from, 1)[0]);
+    this.#change(objects);
+  }
+
+  remove(id) {
+    const n = this.index(id);
+    const objects = this.objects.filter((thing) => thing.id !== id);
+    this.selected = objects[Math.min(n, objects.length - 1)]?.id ?? null;
+    this.hovered = null;
+    this.#change(objects);
+  }
+
+  duplicate(id) {
+    const n = this.index(id);
+    const [row, column] = this.objects[n].position;
+    const copy = { ...this.objects[n], id: this.#ids++ };
+    copy.position = this.#kept(copy, [row + 2, column + 2]);
+    this.selected = copy.id;
+    this.#change(this.objects.toSpliced(n, 0, copy));
+  }
+
+  add(prototype = 0) {
+    const position = [0, 1].map((axis) => Math.round((this.size[axis] - [this.bank.h, this.bank.w][axis]) / 2));
+    const thing = { id: this.#ids++, prototype, position, colour: Array(this.bank.C).fill(1) };
+    this.selected = thing.id;
+    this.#change([thing, ...this.objects]);
+  }
+
+  settle() {
+    if (this.#before === null) return;
+    this.#past.push(this.#before);
+    this.#before = null;
+    this.#tell();
+  }
+
+  get undoable() {
+    return this.#past.length > 0;
+  }
+
+  get redoable() {
+    return this.#future.length > 0;
+  }
+
+  undo() {
+    this.settle();
+    if (this.undoable) this.#travel(this.#past, this.#future);
+  }
+
+  redo() {
+    if (this.redoable) this.#travel(this.#future, this.#past);
+  }
+
+  #travel(from, to) {
+    to.push(this.objects);
+    this.objects = from.pop();
+    if (this.index(this.selected) < 0) this.selected = null;
+    this.#repaint();
+  }
+
+  #change(objects, settle = true) {
+    if (settle) this.#past.push(this.#before ?? this.objects);
+    this.#before = settle ? null : (this.#before ?? this.objects);
+    this.#future = [];
+    this.objects = objects;
+    this.#repaint();
+  }
+
+  #repaint() {
+    this.painted = paint(this.bank, this.objects, this.size, this.image);
+    this.#tell();
+  }
+
+  #tell() {
+    for (const listener of this.#listeners) listener(this);
+  }
+}

@@ -1,0 +1,217 @@
+"""Workbench: a run's model with its samples and names, and the work that is asked of it.
+
+It is not made for two threads at once; the app sees to it that one thing is done after the other.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+
+import pcdnet
+from pcdnet.decomposition import Decomposition
+from pcdnet.model.inspection import Proposal, inspect, locate
+from pcdnet.model.network import PCDNet
+from pcdnet.output.export.coco import FILE as COCO
+from pcdnet.output.export.coco import write_coco
+from pcdnet.output.export.record import named, records
+from pcdnet.output.figures import as_rgb, instance_colours, prototype_colours
+from pcdnet.output.names import Names
+from pcdnet.output.report import bank_use
+from pcdnet.scene import Scenes
+from pcdnet.serve import messages
+from pcdnet.serve.messages import Array
+from pcdnet.serve.painting import painted, tensor, view_of
+from pcdnet.serve.pictures import MOST_BYTES, MOST_PIXELS, Refusal, checked, decoded, fitted, png
+
+SAMPLES = 24
+"""Samples that are kept at most."""
+INSTANCE_COLOURS = 64
+"""Colours for objects in instance views; after them they come again."""
+
+
+@dataclass(kw_only=True)
+class Workbench:
+    """A run's model, and what can be done with it."""
+
+    folder: Path
+    """The run's folder, where names are kept."""
+    model: PCDNet
+    samples: Scenes | None = None
+    """Pictures to begin with, where there are some."""
+    names: Names = field(init=False)
+    """What the prototypes are called."""
+
+    def __post_init__(self) -> None:
+        self.names = Names.read(self.folder, self.model.config.prototypes)
+        if self.samples is not None:
+            self.samples = self.samples.first(SAMPLES)
+            if len(self.samples) == 0 or self.samples.images.shape[3] != self.model.config.channels:
+                self.samples = None
+        with torch.no_grad():
+            self._bank = self.model.bank().map(torch.Tensor.detach)
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """The size that pictures should have: the background's, or else the samples'."""
+        if self._bank.background is not None:
+            return self._bank.background.shape[1], self._bank.background.shape[2]
+        return None if self.samples is None else (self.samples.images.shape[1], self.samples.images.shape[2])
+
+    def describe(self, *, renaming: bool) -> messages.Model:
+        """What there is to know of the model before the first picture."""
+        bank = self._bank.map(lambda values: values.float().cpu())
+        config = self.model.config
+        behind = None if bank.background is None else bank.background.permute(1, 2, 0).contiguous().numpy()
+        return messages.Model(
+            name=self.folder.resolve().name,
+            version=pcdnet.__version__,
+            size=self.size,
+            fixed=bank.background is not None,
+            channels=config.channels,
+            objects=config.objects,
+            min_gain=config.min_gain,
+            prototypes=Array.of(bank.prototypes.numpy()),
+            masks=Array.of(bank.masks.numpy()),
+            background=None if behind is None else Array.of(behind),
+            names=list(self.names),
+            use=self._use(),
+            colours=[f"#{bytes(colour).hex()}" for colour in prototype_colours(np.arange(config.prototypes))],
+            instance_colours=[f"#{bytes(colour).hex()}" for colour in instance_colours(INSTANCE_COLOURS)],
+            renaming=renaming,
+            most_bytes=MOST_BYTES,
+            most_pixels=MOST_PIXELS,
+        )
+
+    def sample(self, number: int) -> UInt8[np.ndarray, "H W C"]:
+        """One of the samples."""
+        if self.samples is None or not 0 <= number < len(self.samples):
+            count = 0 if self.samples is None else len(self.samples)
+            raise Refusal(404, f"there is no sample {number}; there are {count}, from 0 on")
+        picture: UInt8[np.ndarray, "H W C"] = self.samples.images[number]
+        return picture
+
+    def sample_file(self, number: int) -> bytes:
+        """One of the samples as a PNG file."""
+        return png(as_rgb(self.sample(number).astype(np.float32) / 255))
+
+    def decompose_file(self, content: bytes, name: str, *, fit: bool) -> messages.Explained:
+        """Take a picture apart that came as a file."""
+        return self._decompose(decoded(content, self.model.config.channels), name, fit=fit)
+
+    def decompose(self, message: messages.Picture | messages.Sample) -> messages.Explained:
+        """Take a picture apart that came as numbers, or one of the samples."""
+        if isinstance(message, messages.Sample):
+            return self._decompose(self.sample(message.sample), f"sample {message.sample}", fit=False)
+        picture = checked(message.image.values(), self.model.config.channels)
+        return self._decompose(picture, message.name, fit=message.fit)
+
+    def render(self, scene: messages.Scene) -> messages.Explained:
+        """Paint a scene that may never have been found anywhere."""
+        found, picture = self._painted(scene)
+        return _explained(found, picture)
+
+    def inspect(self, question: messages.Question) -> messages.Inside:
+        """Look inside the search on a picture."""
+        pixels = fitted(
+            checked(question.image.values(), self.model.config.channels),
+            self._bank.frame,
+            self.size,
+            fixed=self._bank.background is not None,
+            fit=False,
+        )
+        image = tensor(pixels, self._bank)
+        seen = inspect(self.model, image)
+        return messages.Inside(
+            candidates=[_proposed(proposal) for proposal in seen.proposals],
+            steps=[
+                messages.Chosen(
+                    error=step.error,
+                    chosen=None if step.chosen is None else _proposed(step.chosen),
+                    rivals=[_proposed(rival) for rival in step.rivals],
+                )
+                for step in seen.steps
+            ],
+            error=seen.error,
+            refined=seen.refined,
+            map=None if question.prototype is None else self._heat(image, question.prototype),
+        )
+
+    def rename(self, prototype: int, name: str) -> messages.Names:
+        """Call a prototype by another name from now on, in the run's folder too."""
+        if not 0 <= prototype < len(self.names):
+            raise Refusal(404, f"there is no prototype {prototype}; give a number of 0 to {len(self.names) - 1}")
+        names = self.names.renamed(prototype, name)
+        names.write(self.folder)
+        self.names = names
+        return messages.Names(names=list(names))
+
+    def export(self, message: messages.Export) -> bytes:
+        """A scene as the bytes of a file."""
+        found, picture = self._painted(message.scene)
+        if message.format == "png":
+            return png(view_of(found, picture, message.view))
+        record = records([found], [found.name])[0]
+        if message.format == "json":
+            return json.dumps(named(record, self.names), indent=1, ensure_ascii=False).encode() + b"\n"
+        with TemporaryDirectory() as folder:
+            write_coco([record], self.names, Path(folder))
+            return (Path(folder) / COCO).read_bytes()
+
+    def _decompose(self, picture: UInt8[np.ndarray, "H W C"], name: str, *, fit: bool) -> messages.Explained:
+        fixed = self._bank.background is not None
+        picture = fitted(picture, self._bank.frame, self.size, fixed=fixed, fit=fit)
+        found = self.model.decompose(picture, name)
+        assert isinstance(found, Decomposition)
+        return _explained(found, picture)
+
+    def _painted(self, scene: messages.Scene) -> tuple[Decomposition, UInt8[np.ndarray, "H W C"] | None]:
+        """The scene painted, and the picture that it explains, if there is one."""
+        channels = self.model.config.channels
+        picture = None if scene.image is None else checked(scene.image.values(), channels)
+        return painted(scene, self._bank, channels, picture), picture
+
+    def _heat(self, image: Float[torch.Tensor, "C H W"], prototype: int) -> messages.Heat:
+        if prototype >= self.model.config.prototypes:
+            raise Refusal(
+                404, f"there is no prototype {prototype}; give a number of 0 to {self.model.config.prototypes - 1}"
+            )
+        found = locate(self.model, image, prototype)
+        heat = found.heat.float().cpu().contiguous().numpy()
+        return messages.Heat(prototype=prototype, heat=Array.of(heat), origin=found.origin, middle=found.middle)
+
+    def _use(self) -> list[float] | None:
+        """Each prototype's share of all objects in the samples."""
+        if self.samples is None:
+            return None
+        found = self.model.decompose(self.samples.images)
+        assert isinstance(found, list)
+        shares, _ = bank_use(self.samples.images.astype(np.float32) / 255, found, self.model.config.prototypes)
+        use: list[float] = shares.tolist()
+        return use
+
+
+def _explained(found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None) -> messages.Explained:
+    painted = np.rint(255 * found.reconstruction.clip(0, 1)).astype(np.uint8)
+    return messages.Explained(
+        scene=found.to_dict(),
+        image=None if picture is None else Array.of(picture),
+        reconstruction=Array.of(painted),
+        instances=Array.of(found.instances.astype(np.uint16)),
+    )
+
+
+def _proposed(proposal: Proposal) -> messages.Proposed:
+    return messages.Proposed(
+        prototype=proposal.prototype,
+        position=proposal.position,
+        height=proposal.height,
+        colour=list(proposal.colour),
+        gain=proposal.gain,
+    )

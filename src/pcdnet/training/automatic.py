@@ -1,0 +1,115 @@
+"""Automatic: a configuration read off the images, for data that nobody made a preset for.
+
+What stands out from the background falls into blobs (see `seeding`), and the blobs tell what a model of them needs:
+how large the things are, how many kinds there are, how many are in an image, and how much error the smallest removes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import UInt8
+
+from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
+from pcdnet.errors import PcdnetError
+from pcdnet.training.seeding import Seeds, choose_seeds, find_blobs, still_background, typical_energy
+
+MOST_PROTOTYPES = 30
+"""Kinds of shapes that are told apart at most."""
+LARGEST = 0.3
+"""Things may be as large as this share of the image's sides."""
+SMALL = 24
+"""In small images they may always have so many pixels a side."""
+MARGIN = 2
+"""Pixels between the largest thing and its frame, on every side."""
+COMMON = 0.005
+"""A shape that fewer than this share of the blobs resemble does not decide how large frames are."""
+ROOM = 1.25
+"""Images may hold so many times the objects that were seen in one."""
+MOST_OBJECTS, MOST_PEAKS = 64, 20
+"""Limits beyond which search takes too long."""
+LEAST_GAIN = 0.05
+"""An object must remove at least this share of the error that the typical blob causes."""
+IMAGES = 3200
+"""How many images training looks at."""
+BATCH_PIXELS = 160_000
+"""Pixels in a batch of images, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A configuration, and why."""
+
+    config: Config
+    """What was chosen."""
+    reasons: tuple[str, ...]
+    """What was seen in the images, in words."""
+
+
+def choose(images: UInt8[np.ndarray, "N H W C"], seed: int) -> Choice:
+    """Look the images over and choose everything that a preset would say."""
+    N, H, W, C = images.shape
+    largest = min(H, max(SMALL, int(LARGEST * H))), min(W, max(SMALL, int(LARGEST * W)))
+    still = still_background(images, largest)
+    blobs = find_blobs(images, still)
+    seeds = choose_seeds(blobs, MOST_PROTOTYPES, largest, np.random.default_rng(seed))
+    frame = _frame(seeds, largest)
+    per_image = np.bincount([blob.image for blob in blobs], minlength=N)
+    most = int(per_image.max())
+    alike = _most_alike(seeds)
+    energy = typical_energy(blobs)
+    black = float(still.max()) < 0.04
+    model = ModelConfig(
+        prototypes=len(seeds.prototypes),
+        prototype_size=frame,
+        objects=min(MOST_OBJECTS, math.ceil(ROOM * most) + 1),
+        peaks=min(MOST_PEAKS, math.ceil(ROOM * alike) + 2),
+        channels=C,
+        background=not black,
+        localization="gain",
+        refinement=0,
+        min_gain=float(f"{max(LEAST_GAIN * energy, 0.05):.2g}"),
+        min_visible=0.5,
+        min_solid=0.4,
+    )
+    batch = max(1, min(32, BATCH_PIXELS // (H * W), N))
+    steps = max(200, min(1000, IMAGES // batch))
+    train = TrainConfig(
+        start="images",
+        steps=steps,
+        batch=batch,
+        learning_rate=0.005,
+        noise_steps=0,
+        mask_noise=0.3,
+        heal_every=50,
+        validate_every=max(1, steps // 4),
+        seed=seed,
+    )
+    reasons = (
+        f"{N:,} images of {H}x{W} in {'colour' if C == 3 else 'grey'}, "
+        f"{'on black' if black else 'over a background that stands still'}",
+        f"{len(blobs) / max(1, len({blob.image for blob in blobs})):.1f} things stand out in an image, at most {most}",
+        f"they look like {len(seeds.prototypes)} shapes, the largest in frames of {frame[0]}x{frame[1]}",
+        f"an object must remove a squared error of {model.min_gain:g}; the typical thing causes {energy:.2g}",
+    )
+    return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons)
+
+
+def _frame(seeds: Seeds, largest: tuple[int, int]) -> tuple[int, int]:
+    """Height and width that hold every common shape, with a margin."""
+    counts = np.bincount(seeds.kinds[seeds.kinds >= 0], minlength=len(seeds.prototypes))
+    common = counts >= COMMON * counts.sum()
+    masks = seeds.masks[common] > 0.5
+    if not masks.any():
+        raise PcdnetError("nothing stands out in the images again and again; choose a --preset or give more images")
+    rows, columns = masks.any(axis=2).sum(axis=1).max(), masks.any(axis=1).sum(axis=1).max()
+    return min(int(rows) + 2 * MARGIN, largest[0]), min(int(columns) + 2 * MARGIN, largest[1])
+
+
+def _most_alike(seeds: Seeds) -> int:
+    """The largest number of blobs of one shape in one image."""
+    pairs = Counter((blob.image, kind) for blob, kind in zip(seeds.blobs, seeds.kinds.tolist(), strict=True))
+    return max(pairs.values())

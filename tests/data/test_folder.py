@@ -1,0 +1,209 @@
+"""Laws of folders: images come in the order of their names, with their truth, and damage is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pcdnet.data import folder
+from pcdnet.data.folder import names, read
+from pcdnet.errors import PcdnetError
+
+COLOURS = np.random.default_rng(0).integers(0, 256, (40, 8, 12, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def heard() -> list[str]:
+    return []
+
+
+def filled(place: Path, count: int = 12, size: tuple[int, int] = (8, 12)) -> Path:
+    """A folder of images a0.png, a1.png, ... with known pixels."""
+    place.mkdir(parents=True, exist_ok=True)
+    for index in range(count):
+        Image.fromarray(COLOURS[index, : size[0], : size[1]]).save(place / f"a{index}.png")
+    return place
+
+
+def annotated(path: Path, files: list[str], **image: Any) -> None:
+    """One box in each file, one further to the right each time."""
+    images = [{"id": index, "file_name": name, **image} for index, name in enumerate(files)]
+    boxes = [{"image_id": index, "category_id": 1, "bbox": [index % 6, 2, 4, 3]} for index in range(len(files))]
+    content = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "car"}]}
+    path.write_text(json.dumps(content))
+
+
+def test_images_come_in_natural_order_with_their_names(tmp_path: Path) -> None:
+    scenes = read(filled(tmp_path))
+    np.testing.assert_array_equal(scenes.images, COLOURS[:12])
+    assert scenes.names == tuple(f"a{index}.png" for index in range(12))
+    assert scenes.boxes is None
+    assert scenes.images.flags.writeable
+
+
+def test_numbers_in_names_count_as_numbers(tmp_path: Path) -> None:
+    ordered = ["1.png", "2.PNG", "10.png", "a1b2.png", "a1b10.png", "a02.png", "b.png"]
+    for name in [*ordered, ".hidden.png", "notes.txt"]:
+        (tmp_path / name).touch()
+    (tmp_path / "folder.png").mkdir()
+    assert names(tmp_path) == ordered
+
+
+@pytest.mark.parametrize(("limit", "stride"), [(5, 1), (None, 3), (2, 5), (100, 1)])
+def test_fewer_images_are_the_first_of_every_so_many(limit: int | None, stride: int, tmp_path: Path) -> None:
+    scenes = read(filled(tmp_path), limit=limit, stride=stride)
+    np.testing.assert_array_equal(scenes.images, COLOURS[:12:stride][:limit])
+
+
+def test_grey_images_have_one_channel_until_one_has_colours(tmp_path: Path) -> None:
+    for index in range(3):
+        Image.fromarray(COLOURS[index, ..., 0]).save(tmp_path / f"{index}.png")
+    np.testing.assert_array_equal(read(tmp_path).images, COLOURS[:3, ..., :1])
+    Image.fromarray(COLOURS[3]).save(tmp_path / "3.png")
+    scenes = read(tmp_path)
+    assert scenes.images.shape == (4, 8, 12, 3)
+    np.testing.assert_array_equal(scenes.images[0], COLOURS[0, ..., :1].repeat(3, axis=2))
+    assert read(tmp_path, grey=True).images.shape == (4, 8, 12, 1)
+
+
+def test_a_folder_of_folders_gives_their_images(tmp_path: Path) -> None:
+    filled(tmp_path / "s2", 2)
+    filled(tmp_path / "s10", 1)
+    filled(tmp_path / "s2" / "deep", 3)
+    assert read(tmp_path).names == ("s2/a0.png", "s2/a1.png", "s10/a0.png")
+
+
+def test_a_few_damaged_images_are_passed_over_and_told(tmp_path: Path, heard: list[str]) -> None:
+    filled(tmp_path, 22)
+    (tmp_path / "a3.png").write_bytes(b"")
+    whole = (tmp_path / "a7.png").read_bytes()
+    (tmp_path / "a7.png").write_bytes(whole[: len(whole) // 2])
+    annotated(tmp_path / "annotations.json", [f"a{index}.png" for index in range(22)])
+    scenes = read(tmp_path, note=heard.append)
+    kept = [index for index in range(22) if index not in (3, 7)]
+    np.testing.assert_array_equal(scenes.images, COLOURS[kept])
+    assert scenes.names == tuple(f"a{index}.png" for index in kept)
+    assert scenes.boxes is not None
+    assert [boxes.corners[0, 1] for boxes in scenes.boxes] == [index % 6 for index in kept]
+    assert len(heard) == 1
+    assert f"passed over 2 of 22 images of {tmp_path} that cannot be read: a3.png, a7.png" in heard[0]
+
+
+def test_many_damaged_images_are_a_mistake(tmp_path: Path) -> None:
+    filled(tmp_path, 12)
+    for index in (1, 2):
+        (tmp_path / f"a{index}.png").write_bytes(b"")
+    with pytest.raises(PcdnetError, match="2 of 12 images .* cannot be read .a1.png, a2.png: .* is empty.; mend"):
+        read(tmp_path)
+    for index in range(12):
+        whole = (tmp_path / "a0.png").read_bytes()
+        (tmp_path / f"a{index}.png").write_bytes(whole[:-30])
+    with pytest.raises(PcdnetError, match="12 of 12 images .* cannot be read"):
+        read(tmp_path)
+
+
+def test_images_of_different_sizes_are_named_and_can_be_brought_to_one(tmp_path: Path) -> None:
+    filled(tmp_path, 5)
+    for index in (1, 3):
+        Image.fromarray(COLOURS[index, :6, :9]).save(tmp_path / f"a{index}.png")
+    with pytest.raises(PcdnetError, match="most are 8x12, but not a1.png .6x9., a3.png .6x9.; use --resize 8 12, or"):
+        read(tmp_path)
+    assert read(tmp_path, resize=(8, 12)).images.shape == (5, 8, 12, 3)
+    np.testing.assert_array_equal(read(tmp_path, crop=(1, 2, 5, 7)).images, COLOURS[:5, 1:6, 2:9])
+    with pytest.raises(PcdnetError, match="leaves .*a1.png of 6x9; give TOP LEFT HEIGHT WIDTH"):
+        read(tmp_path, crop=(1, 2, 6, 7))
+
+
+def test_exif_that_turns_one_image_is_seen(tmp_path: Path) -> None:
+    filled(tmp_path, 12)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(COLOURS[2]).save(tmp_path / "a2.png", exif=exif)
+    with pytest.raises(PcdnetError, match="most are 8x12, but not a2.png .12x8."):
+        read(tmp_path)
+
+
+def test_images_that_take_all_memory_are_refused_before_they_are_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tmp_path, 5)
+    monkeypatch.setattr(folder, "MOST_BYTES", 4 * COLOURS[0].size)
+    monkeypatch.setattr(folder, "read_picture", None)
+    with pytest.raises(
+        PcdnetError, match="the 5 images of .* more than the limit .*; use --resize, --crop or --stride"
+    ):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_annotations_are_the_truth_and_follow_the_view(beside: bool, tmp_path: Path, heard: list[str]) -> None:
+    place = filled(tmp_path / "test", 3)
+    files = [f"{'test/' if beside else ''}a{index}.png" for index in range(3)]
+    annotated((tmp_path if beside else place) / "annotations.json", files, height=8, width=12)
+    scenes = read(place, note=heard.append)
+    assert scenes.kinds == ("car",)
+    assert scenes.boxes is not None
+    assert [boxes.corners.tolist() for boxes in scenes.boxes] == [[[2, index, 3, 4]] for index in range(3)]
+    assert scenes.first(1).boxes is not None
+    halved = read(place, crop=(2, 2, 6, 10), resize=(12, 20), note=heard.append).boxes
+    assert halved is not None
+    assert [boxes.corners.tolist() for boxes in halved] == [[[0, 0, 6, 4]], [[0, 0, 6, 6]], [[0, 0, 6, 8]]]
+    assert heard == []
+
+
+def test_where_annotations_and_images_do_not_meet_is_told(tmp_path: Path, heard: list[str]) -> None:
+    filled(tmp_path, 4)
+    annotated(tmp_path / "annotations.json", ["a0.png", "a1.png", "b.png", "c.png", "d.png", "e.png"])
+    scenes = read(tmp_path, note=heard.append)
+    assert scenes.boxes is not None
+    assert [len(boxes) for boxes in scenes.boxes] == [1, 1, 0, 0]
+    assert "names 4 images that are not there: b.png, c.png, d.png and 1 more" in heard[0]
+    assert "lacks 2 of the images, which count as empty: a2.png, a3.png" in heard[1]
+
+
+def test_annotations_of_nothing_here_are_refused_inside_and_told_beside(tmp_path: Path, heard: list[str]) -> None:
+    place = filled(tmp_path / "train", 3)
+    annotated(tmp_path / "annotations.json", ["test/a0.png"])
+    assert read(place, note=heard.append).boxes is None
+    assert "names no image of" in heard[0]
+    annotated(place / "annotations.json", ["x.png"])
+    with pytest.raises(PcdnetError, match="names no image of .*its first is x.png.*; write the files' names"):
+        read(place)
+    (place / "annotations.json").write_text("{")
+    with pytest.raises(PcdnetError, match="is no annotation file in COCO form"):
+        read(place)
+
+
+def test_annotations_of_another_size_are_refused(tmp_path: Path) -> None:
+    annotated(filled(tmp_path, 1) / "annotations.json", ["a0.png"], height=16, width=24)
+    with pytest.raises(PcdnetError, match="says that a0.png is 16x24, but it is 8x12; annotate"):
+        read(tmp_path)
+
+
+def test_what_is_no_folder_of_images_is_told(tmp_path: Path) -> None:
+    with pytest.raises(PcdnetError, match="holds no images; give a folder of png, jpg"):
+        read(tmp_path)
+    with pytest.raises(PcdnetError, match="does not exist; give a folder"):
+        read(tmp_path / "missing")
+    (tmp_path / "file").touch()
+    with pytest.raises(PcdnetError, match="cannot be read .*; give a folder"):
+        read(tmp_path / "file")
+    with pytest.raises(PcdnetError, match="the limit is 0 images; give"):
+        read(tmp_path, limit=0)
+
+
+@pytest.mark.parametrize(("camera", "vehicles"), [("us101-a", 1340), ("us101-b", 1069)])
+def test_genuine_traffic_is_read_with_its_boxes(camera: str, vehicles: int, shared: Path) -> None:
+    place = shared / "data" / "ngsim" / camera / "test"
+    if not place.is_dir():
+        pytest.skip("needs genuine traffic frames")
+    scenes = read(place)
+    assert scenes.images.shape == (150, 98, 194, 3)
+    assert scenes.boxes is not None
+    assert sum(map(len, scenes.boxes)) == vehicles
+    assert scenes.kinds == ("vehicle",)

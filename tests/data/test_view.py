@@ -1,0 +1,110 @@
+"""Laws of views: images, labels and boxes are cropped, resized and made grey together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pcdnet.data.view import UNCHANGED, View
+from pcdnet.errors import PcdnetError
+from pcdnet.scene import Boxes, Scenes
+
+Corners = tuple[int, int, int, int]
+
+
+def boxes(*corners: Corners) -> Boxes:
+    values = np.array(corners, np.float32).reshape(-1, 4)
+    return Boxes(corners=values, kinds=np.arange(len(values), dtype=np.int32))
+
+
+def scene_of(box: Corners, size: tuple[int, int] = (24, 36)) -> Scenes:
+    """A white rectangle on black, with all that can be known of it."""
+    top, left, height, width = box
+    labels = np.zeros((1, *size), np.int32)
+    labels[0, top : top + height, left : left + width] = 1
+    images = np.repeat((labels * 255).astype(np.uint8)[..., None], 3, axis=3)
+    return Scenes(images=images, labels=labels, boxes=[boxes(box)], kinds=("thing",), names=("one",), name="made")
+
+
+def many(count: int) -> Scenes:
+    return Scenes(images=np.zeros((count, 2, 2, 3), np.uint8))
+
+
+def extent(mask: np.ndarray) -> list[int]:
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return [int(rows[0]), int(columns[0]), len(rows), len(columns)]
+
+
+@st.composite
+def parts(draw: st.DrawFn, size: tuple[int, int] = (24, 36)) -> Corners:
+    top, left = draw(st.integers(0, size[0] - 4)), draw(st.integers(0, size[1] - 4))
+    return top, left, draw(st.integers(4, size[0] - top)), draw(st.integers(4, size[1] - left))
+
+
+@given(box=parts(), crop=parts(), factor=st.sampled_from([1, 2, 3]))
+@settings(max_examples=200, deadline=None)
+def test_the_truth_stays_on_the_pixels(box: Corners, crop: Corners, factor: int) -> None:
+    view = View(crop=crop, resize=(crop[2] * factor, crop[3] * factor), grey=True)
+    seen = view.scenes(scene_of(box))
+    assert seen.images.shape == (1, crop[2] * factor, crop[3] * factor, 1)
+    assert seen.labels is not None
+    assert seen.boxes is not None
+    pixels = int(seen.labels.sum()) / factor**2
+    if pixels >= 0.5 * box[2] * box[3]:
+        assert seen.boxes[0].corners.tolist() == [extent(seen.labels[0])]
+    else:
+        assert len(seen.boxes[0]) == 0
+    if factor == 1:
+        np.testing.assert_array_equal(seen.images[..., 0], seen.labels * 255)
+    assert (seen.kinds, seen.names, seen.name) == (("thing",), ("one",), "made")
+
+
+def test_shrunken_boxes_and_labels_cover_the_shrunken_object() -> None:
+    seen = View(resize=(8, 9)).scenes(scene_of((6, 8, 9, 12)))
+    assert seen.boxes is not None
+    assert seen.labels is not None
+    assert seen.boxes[0].corners.tolist() == [[2, 2, 3, 3]] == [extent(seen.labels[0])]
+    assert extent(seen.images[0, ..., 0] > 127) == [2, 2, 3, 3]
+
+
+def test_boxes_are_cut_where_the_image_ends_and_kept_to_their_kinds() -> None:
+    given = boxes((-2, -2, 6, 6), (-9, 0, 10, 4), (20, 30, 4, 6), (50, 50, 4, 4))
+    seen = UNCHANGED.boxes(given, (24, 36))
+    assert seen.corners.tolist() == [[20, 30, 4, 6]]
+    assert seen.kinds.tolist() == [2]
+    assert View().boxes(boxes((-1, -1, 6, 6)), (24, 36)).corners.tolist() == [[0, 0, 5, 5]]
+
+
+def test_grey_is_the_luma_of_the_standard() -> None:
+    colours = np.array([[[255, 0, 0], [0, 255, 0], [0, 0, 255], [90, 90, 90]]], np.uint8)
+    assert View(grey=True).image(colours)[..., 0].tolist() == [[76, 150, 29, 90]]
+
+
+def test_an_unchanged_view_changes_nothing() -> None:
+    scenes = scene_of((1, 2, 3, 4))
+    assert UNCHANGED.scenes(scenes) is scenes
+    grey = Scenes(images=scenes.images[..., :1])
+    assert View(grey=True).scenes(grey) is grey
+
+
+@pytest.mark.parametrize(
+    ("attempt", "complaint"),
+    [
+        (lambda: View(stride=0), "the stride is 0; give 1"),
+        (lambda: View(crop=(0, -1, 5, 5)), "column -1 is none; give TOP LEFT HEIGHT WIDTH"),
+        (lambda: View(crop=(0, 0, 5, 0)), "5x0 at row 0, column 0 is none"),
+        (lambda: View(resize=(0, 5)), "resized to 0x5; give a HEIGHT and a WIDTH"),
+        (lambda: View(resize=(10**5, 10**5)), "at most 67,108,864 pixels together"),
+        (
+            lambda: View(resize=(8000, 8000)).scenes(many(60)),
+            "60 images of 8000x8000 take more than the limit of 8 GiB",
+        ),
+        (lambda: View(crop=(0, 0, 25, 5)).scenes(scene_of((1, 2, 3, 4))), "leaves images of 24x36; give TOP LEFT"),
+    ],
+)
+def test_views_that_are_none_are_refused(attempt: object, complaint: str) -> None:
+    assert callable(attempt)
+    with pytest.raises(PcdnetError, match=complaint):
+        attempt()

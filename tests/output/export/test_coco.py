@@ -1,0 +1,107 @@
+"""Laws of the COCO files: COCO's own tools read them, and find in them what was found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pcdnet.config import Config
+from pcdnet.data.tetrominoes import generate, true_prototypes
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.network import PCDNet
+from pcdnet.output.export.coco import write_coco
+from pcdnet.output.export.record import records
+from pcdnet.output.export.rle import encode
+from pcdnet.output.names import Names
+from tests.output.export.found import NAMES, random_records
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
+coco: Any = pytest.importorskip("pycocotools.coco")
+evaluation: Any = pytest.importorskip("pycocotools.cocoeval")
+
+
+def test_coco_reads_back_every_visible_object(tmp_path: Path) -> None:
+    found, told = random_records(12)
+    assert [path.name for path in write_coco(told, NAMES, tmp_path)] == ["coco.json", "coco_results.json"]
+    read = coco.COCO(str(tmp_path / "coco.json"))
+    assert [image["file_name"] for image in read.loadImgs(read.getImgIds())] == [f"image-{n}" for n in range(12)]
+    assert [kind["name"] for kind in read.loadCats(read.getCatIds())] == list(NAMES)
+    for number, one in enumerate(found, start=1):
+        seen = [thing for thing in one.objects if thing.box is not None]
+        annotations = read.loadAnns(read.getAnnIds(imgIds=[number]))
+        assert len(annotations) == len(seen)
+        for thing, annotation in zip(seen, annotations, strict=True):
+            np.testing.assert_array_equal(read.annToMask(annotation), thing.mask)
+            assert thing.box is not None
+            top, left, height, width = thing.box
+            assert annotation["bbox"] == [left, top, width, height]
+            assert annotation["area"] == thing.mask.sum()
+            assert annotation["category_id"] == thing.prototype + 1
+            assert annotation["score"] == thing.gain
+    assert sum(len(one) for one in found) > len(read.getAnnIds())  # some were hidden
+
+
+def test_results_are_loaded_against_a_truth(tmp_path: Path) -> None:
+    _, told = random_records(5)
+    write_coco(told, NAMES, tmp_path)
+    truth = coco.COCO(str(tmp_path / "coco.json"))
+    loaded = truth.loadRes(str(tmp_path / "coco_results.json"))
+    assert len(loaded.getAnnIds()) == len(truth.getAnnIds()) > 0
+
+
+def test_images_without_objects_make_valid_files(tmp_path: Path) -> None:
+    _, told = random_records(2)
+    empty = [{**record, "objects": []} for record in told]
+    write_coco(empty, NAMES, tmp_path)
+    assert len(json.loads((tmp_path / "coco.json").read_text())["images"]) == 2
+    assert json.loads((tmp_path / "coco_results.json").read_text()) == []
+
+
+@pytest.mark.parametrize("kind", ["segm", "bbox"])
+def test_the_true_prototypes_find_all_tetrominoes_by_cocos_own_measure(kind: str, tmp_path: Path) -> None:
+    scenes = generate(96, seed=4)
+    prototypes, masks = true_prototypes()
+    bank = PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks))
+    found = PCDNet.from_bank(bank, Config.preset("tetrominoes").model).decompose(scenes.images)
+    assert isinstance(found, list)
+    write_coco(records(found, [str(n) for n in range(96)]), Names(prototypes=19), tmp_path)
+    scorer = evaluation.COCOeval(truth_of(scenes.labels.astype(np.int32)), iouType=kind)
+    scorer.cocoDt = scorer.cocoGt.loadRes(str(tmp_path / "coco_results.json"))
+    scorer.params.useCats = 0
+    scorer.params.catIds = list(range(1, 20))  # which kinds are looked at, even where kinds do not count
+    scorer.evaluate()
+    scorer.accumulate()
+    scorer.summarize()
+    assert scorer.stats[1] >= 0.99
+
+
+def truth_of(labels: np.ndarray) -> Any:
+    """The true objects as COCO has them."""
+    count = int(labels.max())
+    strings = encode(labels, [count] * len(labels))
+    annotations: list[dict[str, Any]] = []
+    for image, (seen, words) in enumerate(zip(labels, strings, strict=True), start=1):
+        for n, word in enumerate(words, start=1):
+            rows, columns = (seen == n).nonzero()
+            if len(rows) == 0:
+                continue
+            top, left = int(rows.min()), int(columns.min())
+            box = [left, top, int(columns.max()) - left + 1, int(rows.max()) - top + 1]
+            mask = {"size": list(seen.shape), "counts": word}
+            one = {"id": len(annotations) + 1, "image_id": image, "category_id": 1, "iscrowd": 0, "area": len(rows)}
+            annotations.append({**one, "bbox": box, "segmentation": mask})
+    truth = coco.COCO()
+    sizes = {"height": labels.shape[1], "width": labels.shape[2]}
+    truth.dataset = {
+        "info": {},
+        "images": [{"id": n + 1, **sizes} for n in range(len(labels))],
+        "categories": [{"id": 1, "name": "object"}],
+        "annotations": annotations,
+    }
+    truth.createIndex()
+    return truth

@@ -1,0 +1,97 @@
+"""Laws of the journal: what was noted is there again, whatever cut the work off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pcdnet.errors import PcdnetError
+from pcdnet.output.export.journal import Entry, Journal, checked_folder
+from tests.output.export.found import random_records
+
+SETTINGS = {"run": ["a", "b"], "resize": False}
+
+
+def lines(count: int, stamp: tuple[int, int] = (5, 7)) -> list[dict[str, Any]]:
+    return [{"stamp": stamp, "drawn": "", "record": record} for record in random_records(count)[1]]
+
+
+def test_what_was_noted_is_there_again_in_any_order(tmp_path: Path) -> None:
+    noted = lines(5)
+    with Journal(tmp_path, SETTINGS) as journal:
+        places = journal.add(noted[:3]) + journal.add(noted[3:])
+        journal.add([{"source": "a.npz", "stamp": [1, 2], "count": 9}])
+    with Journal(tmp_path, SETTINGS) as journal:
+        assert not journal.anew
+        assert journal.done("image-3", (5, 7)) == Entry((5, 7), "", places[3])
+        assert journal.done("image-3", (5, 8)) is None
+        assert journal.done("image-9", (5, 7)) is None
+        assert journal.count("a.npz", (1, 2)) == 9
+        assert journal.count("a.npz", (1, 3)) is None
+        found = journal.records([places[n] for n in (4, 0, 4)])
+        assert len(found) == 3
+        for _ in range(2):  # they can be gone through again
+            assert list(found) == [noted[n]["record"] for n in (4, 0, 4)]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 40, 300])
+def test_a_line_that_was_cut_off_is_forgotten_and_the_work_goes_on_behind_the_last_whole_one(
+    cut: int, tmp_path: Path
+) -> None:
+    noted = lines(4)
+    with Journal(tmp_path, SETTINGS) as journal:
+        journal.add(noted)
+    whole = (tmp_path / "journal.jsonl").read_bytes()
+    (tmp_path / "journal.jsonl").write_bytes(whole[:-cut])
+    with Journal(tmp_path, SETTINGS) as journal:
+        assert [n for n in range(4) if journal.done(f"image-{n}", (5, 7))] == [0, 1, 2]
+        journal.add(noted[3:])
+    assert (tmp_path / "journal.jsonl").read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("settings", "force"), [({"run": ["a", "c"], "resize": False}, False), (SETTINGS, True), ({}, False)]
+)
+def test_other_settings_or_force_begin_anew(settings: dict[str, Any], force: bool, tmp_path: Path) -> None:
+    with Journal(tmp_path, SETTINGS) as journal:
+        assert not journal.anew
+        journal.add(lines(2))
+    with Journal(tmp_path, settings, force=force) as journal:
+        assert journal.anew
+        assert not journal.entries
+    with Journal(tmp_path, settings) as journal:
+        assert not journal.anew
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]\n", b"\xff\xff"])
+def test_a_journal_without_a_head_is_a_new_one(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_bytes(content)
+    with Journal(tmp_path, SETTINGS) as journal:
+        assert not journal.entries
+        assert list(journal.records(journal.add(lines(1)))) == [lines(1)[0]["record"]]
+
+
+def test_a_folder_of_other_things_is_kept_unless_forced(tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").touch()
+    with pytest.raises(PcdnetError, match="holds other things than results; choose another --out, or add --force"):
+        checked_folder(tmp_path, force=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
+    with Journal(tmp_path, SETTINGS, force=True):
+        pass
+    assert checked_folder(tmp_path, force=False) == tmp_path
+    assert (tmp_path / "precious.txt").exists()
+    with pytest.raises(PcdnetError, match="cannot make the folder"):
+        checked_folder(tmp_path / "precious.txt", force=True)
+
+
+def test_two_processes_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    with (
+        Journal(tmp_path, SETTINGS),
+        pytest.raises(PcdnetError, match="another process is writing to .*; wait for it"),
+    ):
+        Journal(tmp_path, SETTINGS)
+    with Journal(tmp_path, SETTINGS) as journal:
+        assert not journal.anew

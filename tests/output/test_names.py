@@ -1,0 +1,93 @@
+"""Laws of names: what is written is read back, and what could harm an output never becomes a name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pcdnet.errors import PcdnetError
+from pcdnet.output.names import LONGEST, Names, checked_name
+
+SIGNS = st.characters(exclude_categories=("C", "Z"))
+NAMES = st.dictionaries(st.integers(0, 9), st.text(SIGNS, min_size=1, max_size=LONGEST), max_size=10)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(NAMES)
+def test_names_that_are_written_are_read_back(tmp_path: Path, given: dict[int, str]) -> None:
+    Names(prototypes=10, given=given).write(tmp_path)
+    assert Names.read(tmp_path, 10) == Names(prototypes=10, given=given)
+    assert [path.name for path in tmp_path.iterdir()] == ["names.toml"]
+
+
+def test_a_prototype_without_a_name_is_called_by_its_number(tmp_path: Path) -> None:
+    assert list(Names.read(tmp_path, 2)) == ["prototype 0", "prototype 1"]
+    names = Names(prototypes=3, given={1: "L"})
+    assert (len(names), *names) == (3, "prototype 0", "L", "prototype 2")
+    with pytest.raises(IndexError):
+        names[-1]
+
+
+def test_renaming_changes_one_name_and_an_empty_name_takes_it_away() -> None:
+    names = Names(prototypes=3, given={1: "L"})
+    assert list(names.renamed(2, "  T  ")) == ["prototype 0", "L", "T"]
+    assert list(names.renamed(1, " ")) == ["prototype 0", "prototype 1", "prototype 2"]
+    assert names[1] == "L"
+    with pytest.raises(PcdnetError, match="there is no prototype 3; give a number of 0 to 2"):
+        names.renamed(3, "L")
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", 'a"b\\c', "=1+1", "été 象 🟦", "prototype 9", "[red]x[/]"]
+)
+def test_odd_but_harmless_names_are_kept_as_they_are(name: str, tmp_path: Path) -> None:
+    Names(prototypes=10, given={3: name}).write(tmp_path)
+    assert Names.read(tmp_path, 10)[3] == name
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\tb", "\x1b[31m", "a\u202eb", "a\u2028b", "\x7f", "a\u200bb", "\ud800"])
+def test_what_cannot_be_shown_is_no_name(name: str) -> None:
+    with pytest.raises(PcdnetError, match="which cannot be shown; use letters"):
+        checked_name(name)
+
+
+def test_a_name_has_an_end() -> None:
+    assert checked_name("x" * LONGEST) == "x" * LONGEST
+    with pytest.raises(PcdnetError, match=f"has 1000 characters; give at most {LONGEST}"):
+        checked_name("x" * 1000)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (b"[names\n", "not valid TOML"),
+        (b"\xff\xfe", "not valid TOML"),
+        (b"x = " + b"[" * 100_000, "not valid TOML"),
+        (b"[name]\n0 = 'L'\n", "holds other things than names; write .names."),
+        (b"names = 'L'\n", "holds other things than names"),
+        (b"[names]\n4 = 'L'\n", "names a prototype '4', but the model's are 0 to 3"),
+        (b"[names]\n-1 = 'L'\n", "names a prototype '-1'"),
+        (b"[names]\n01 = 'L'\n", "names a prototype '01'"),
+        (b"[names]\n\"\xd9\xa3\" = 'L'\n", "names a prototype '\u0663'"),
+        (b"[names]\n" + b"9" * 9999 + b" = 'L'\n", "names a prototype '9{20}'"),
+        (b"[names]\n0 = 7\n", "names prototype 0 7, which is no text; put it in quotes"),
+        (b"[names]\n0.x = 'L'\n", "which is no text"),
+        (b'[names]\n0 = "a\\nb"\n', r"cannot be used: the name 'a\\nb' holds"),
+        (b"#" * (2**20 + 1), "larger than a mebibyte"),
+    ],
+)
+def test_a_broken_file_is_refused_in_one_sentence(text: bytes, complaint: str, tmp_path: Path) -> None:
+    (tmp_path / "names.toml").write_bytes(text)
+    with pytest.raises(PcdnetError, match=complaint) as caught:
+        Names.read(tmp_path, 4)
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "names.toml").mkdir()
+    with pytest.raises(PcdnetError, match=r"names\.toml cannot be read"):
+        Names.read(tmp_path, 4)

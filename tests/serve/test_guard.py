@@ -1,0 +1,85 @@
+"""Laws of the guard: who may ask, and what every answer tells browsers."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from pcdnet.serve.guard import HEADERS, hostname
+
+STRANGERS = ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "", "169.254.0.1"]
+
+
+@pytest.mark.parametrize("path", ["/", "/api/model", "/static/main.js", "/nowhere", "/api/samples/0"])
+def test_every_answer_forbids_browsers_what_the_page_does_not_need(site: str, path: str) -> None:
+    answer = httpx.get(f"{site}{path}")
+    for name, value in HEADERS.items():
+        assert answer.headers[name] == value
+    assert "access-control-allow-origin" not in answer.headers
+    assert "server" not in answer.headers
+    policy = answer.headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "*" not in policy
+
+
+@pytest.mark.parametrize("host", STRANGERS)
+def test_a_name_that_was_pointed_at_this_machine_gets_nothing(site: str, host: str) -> None:
+    for path in ("/", "/api/model", "/static/main.js"):
+        answer = httpx.get(f"{site}{path}", headers={"Host": host})
+        assert answer.status_code in (400, 421)
+        assert "prototypes" not in answer.text
+    assert "error" in httpx.get(site, headers={"Host": "evil.example"}).json()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://localhost"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_pages_from_elsewhere_cannot_change_anything(site: str, headers: dict[str, str]) -> None:
+    for method, path, message in (
+        ("PUT", "/api/names/0", {"name": "mine"}),
+        ("POST", "/api/decompose", {"sample": 0}),
+    ):
+        answer = httpx.request(method, f"{site}{path}", json=message, headers=headers)
+        assert answer.status_code == 403
+        assert "elsewhere" in answer.json()["error"]
+    assert httpx.get(f"{site}/api/names").json()["names"][0] == "prototype 0"
+
+
+def test_our_own_page_and_programs_are_let_through(site: str) -> None:
+    port = site.rpartition(":")[2]
+    for headers in (
+        {},
+        {"Origin": site, "Sec-Fetch-Site": "same-origin"},
+        {"Host": f"localhost:{port}", "Origin": f"http://localhost:{port}"},
+    ):
+        assert httpx.post(f"{site}/api/decompose", json={"sample": 0}, headers=headers).status_code == 200
+
+
+def test_nobody_is_told_that_other_origins_may_ask(site: str) -> None:
+    asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "PUT"}
+    answer = httpx.options(f"{site}/api/names/0", headers=asked)
+    assert answer.status_code == 403
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("localhost", "localhost"),
+        ("LOCALHOST:8350", "localhost"),
+        ("127.0.0.1:1", "127.0.0.1"),
+        ("[::1]:8350", "[::1]"),
+        ("[::1]", "[::1]"),
+        ("a:b:c", "a:b:c"),
+    ],
+)
+def test_ports_are_no_part_of_a_name(host: str, name: str) -> None:
+    assert hostname(host) == name

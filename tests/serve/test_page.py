@@ -1,0 +1,349 @@
+"""The page in a real browser: see, question, edit, and no harm done."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pcdnet.serve.workbench import Workbench
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, from the extra dev")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium on the path")
+
+NUMBERS = "async (array) => Array.from((await import('/static/api.js')).numbers(array))"
+WIDE, NARROW = {"width": 1200, "height": 1000}, {"width": 390, "height": 844}
+READY = "html[data-ready] #bench:not([aria-busy]):not([hidden])"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    with playwright.sync_playwright() as tool:
+        made = tool.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def visit(browser: Any, site: str, grey_site: str) -> Iterator[Any]:
+    """Opens the page; fails if anything went elsewhere, or if a script complained."""
+    contexts: list[Any] = []
+    asked: list[str] = []
+    troubles: list[str] = []
+
+    def noted(told: Any) -> None:
+        if told.type == "error" and "status of 4" not in told.text:
+            troubles.append(told.text)
+
+    def dismissed(dialog: Any) -> None:
+        troubles.append(f"dialog {dialog.message}")
+        dialog.dismiss()
+
+    def requested(request: Any) -> None:
+        asked.append(request.url)
+
+    def failed(error: Any) -> None:
+        troubles.append(str(error))
+
+    def opened(viewport: dict[str, int] = WIDE, where: str = site, **options: Any) -> Any:
+        context = browser.new_context(viewport=viewport, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        for event, act in (("request", requested), ("pageerror", failed), ("console", noted), ("dialog", dismissed)):
+            page.on(event, act)
+        page.goto(where)
+        page.wait_for_selector(READY)
+        page.wait_for_selector("#objects .row")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert troubles == []
+    assert asked
+    ours = tuple(f"{kind}{where}/" for kind in ("", "blob:") for where in (site, grey_site))
+    assert all(url.startswith(ours) for url in asked)
+
+
+def wait(page: Any, condition: str) -> None:
+    """Until a condition in the page holds; the browser's own way needs eval, which the page forbids."""
+    for _ in range(300):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(30)
+    raise AssertionError(f"{condition} never held")
+
+
+def objects(page: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = page.evaluate("pcdnet.scene.objects")
+    return found
+
+
+def point(page: Any, row: float, column: float) -> tuple[float, float]:
+    """Where on the screen a pixel of the picture is."""
+    box = page.locator("#picture").bounding_box()
+    height, width = page.evaluate("pcdnet.scene.size")
+    return box["x"] + (column + 0.5) * box["width"] / width, box["y"] + (row + 0.5) * box["height"] / height
+
+
+def seen(page: Any, n: int) -> tuple[int, int]:
+    """A pixel of the n-th object that is seen."""
+    at = page.evaluate(f"pcdnet.scene.painted.instances.indexOf({n + 1})")
+    width = page.evaluate("pcdnet.scene.size[1]")
+    return at // width, at % width
+
+
+def assert_server_agrees(page: Any) -> None:
+    """The picture that the page paints is the server's, within one level, and so are error and gains."""
+    mine = np.array(page.evaluate("Array.from(pcdnet.scene.painted.picture)")).clip(0, 1) * 255
+    told = page.evaluate("pcdnet.render()")
+    theirs = np.array(page.evaluate(NUMBERS, told["reconstruction"]))
+    assert np.abs(np.round(mine) - theirs).max() <= 1
+    assert page.evaluate("Array.from(pcdnet.scene.painted.instances)") == page.evaluate(NUMBERS, told["instances"])
+    assert page.evaluate("pcdnet.scene.painted.error") == pytest.approx(told["scene"]["error"], abs=0.01)
+    gains = [thing["gain"] for thing in told["scene"]["objects"]]
+    assert page.evaluate("pcdnet.scene.painted.gains") == pytest.approx(gains, abs=0.01)
+
+
+def test_an_uploaded_picture_is_taken_apart(visit: Any, workbench: Workbench) -> None:
+    page = visit()
+    content = workbench.sample_file(4)
+    with page.expect_response("**/api/decompose"):
+        page.set_input_files("#file", {"name": "mine.png", "mimeType": "image/png", "buffer": content})
+    wait(page, "pcdnet.scene.name === 'mine.png'")
+    found = workbench.model.decompose(workbench.sample(4))
+    assert not isinstance(found, list)
+    assert [thing["position"] for thing in objects(page)] == found.positions.tolist()
+    assert page.locator("#objects .row").count() == len(found)
+    assert page.locator(".views canvas").count() == 5
+    assert_server_agrees(page)
+
+
+def test_hovering_in_list_or_picture_highlights_in_both(visit: Any) -> None:
+    page = visit()
+    page.locator("#objects .row").nth(1).hover()
+    assert page.locator("#marks .lit").count() == 1
+    in_list = page.locator("#marks .lit").get_attribute("d")
+    page.mouse.move(1, 1)
+    wait(page, "pcdnet.scene.hovered === null")
+    assert page.locator("#marks path").count() == 0
+    page.mouse.move(*point(page, *seen(page, 1)))
+    assert page.locator("#objects li").nth(1).evaluate("item => item.classList.contains('lit')")
+    assert page.locator("#marks .lit").get_attribute("d") == in_list
+
+
+def test_dragging_moves_an_object_and_undo_brings_it_back(visit: Any) -> None:
+    page = visit()
+    before = objects(page)
+    row, column = seen(page, 1)
+    page.mouse.move(*point(page, row, column))
+    page.mouse.down()
+    for step in range(1, 4):
+        page.mouse.move(*point(page, row + step, column - step))
+    page.mouse.up()
+    after = objects(page)
+    top, left = before[1]["position"]
+    assert after[1]["position"] == [top + 3, left - 3]
+    assert [thing["position"] for thing in after[::2]] == [thing["position"] for thing in before[::2]]
+    assert page.locator(".views input:checked").get_attribute("value") == "reconstruction"
+    assert page.evaluate("pcdnet.scene.painted.error") > 1
+    assert_server_agrees(page)
+    page.keyboard.press("Control+z")
+    assert objects(page) == before
+    page.keyboard.press("Control+Shift+z")
+    assert objects(page) == after
+    page.get_by_role("button", name="Undo").click()
+    assert objects(page) == before
+
+
+def test_recolouring_swapping_and_depth_are_seen_at_once(visit: Any) -> None:
+    page = visit()
+    page.locator("#objects .row").nth(2).click()
+    page.locator(".editor input[type=color]").fill("#3366cc")
+    assert objects(page)[2]["colour"] == pytest.approx([0.2, 0.4, 0.8])
+    page.locator(".editor .kinds input").nth(18).check(force=True)
+    assert objects(page)[2]["prototype"] == 18
+    chosen = objects(page)[2]["id"]
+    page.get_by_role("button", name="Bring forward").click()
+    assert objects(page)[1]["id"] == chosen
+    page.get_by_role("button", name="Duplicate").click()
+    assert len(objects(page)) == 4
+    assert_server_agrees(page)
+
+
+def test_the_keyboard_is_enough_to_edit(visit: Any) -> None:
+    page = visit()
+    start = objects(page)
+    page.locator("#stage").focus()
+    page.keyboard.press(".")
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "PageDown"):
+        page.keyboard.press(key)
+    row, column = start[0]["position"]
+    assert objects(page)[1]["id"] == start[0]["id"]
+    assert objects(page)[1]["position"] == [row + 1, column + 2]
+    page.keyboard.press("PageUp")
+    page.keyboard.press("Delete")
+    assert [thing["id"] for thing in objects(page)] == [thing["id"] for thing in start[1:]]
+    assert page.evaluate("document.activeElement.id") == "stage"
+    for _ in range(6):
+        page.keyboard.press("Control+z")
+    assert objects(page) == start
+    reached = []
+    page.evaluate("document.activeElement.blur(), scrollTo(0, 0)")
+    page.locator("#stage").focus()
+    for _ in range(5):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.className || document.activeElement.id"))
+        assert page.evaluate("document.activeElement !== document.body")
+    assert "row" in reached
+
+
+def test_deleting_in_the_list_leaves_the_others(visit: Any) -> None:
+    page = visit()
+    start = objects(page)
+    page.locator("#objects .row").nth(0).click()
+    page.get_by_role("button", name="Delete (Del)").click()
+    assert [thing["id"] for thing in objects(page)] == [thing["id"] for thing in start[1:]]
+    assert page.locator("#objects .row").count() == len(start) - 1
+    assert_server_agrees(page)
+
+
+def test_downloads_hold_the_edited_scene(visit: Any) -> None:
+    page = visit()
+    page.locator("#objects .row").nth(0).click()
+    page.keyboard.press("ArrowLeft")
+    placed = [thing["position"] for thing in objects(page)]
+    contents = {}
+    for kind in ("PNG", "JSON", "COCO"):
+        with page.expect_download() as caught:
+            page.get_by_role("button", name=f"Download {kind}").click()
+        contents[kind] = Path(caught.value.path()).read_bytes()
+        assert caught.value.suggested_filename.endswith({"PNG": ".png"}.get(kind, ".json"))
+    assert [thing["position"] for thing in json.loads(contents["JSON"])["objects"]] == placed
+    assert len(json.loads(contents["COCO"])["annotations"]) == len(placed)
+    picture = np.array(Image.open(io.BytesIO(contents["PNG"]))).astype(int)
+    mine = np.array(page.evaluate("Array.from(pcdnet.scene.painted.picture)")).reshape(35, 35, 3)
+    assert np.abs(picture - np.round(255 * mine)).max() <= 1
+
+
+def test_a_bad_file_gets_a_sentence_and_leaves_the_scene(visit: Any) -> None:
+    page = visit()
+    before = objects(page)
+    page.set_input_files("#file", {"name": "a.png", "mimeType": "image/png", "buffer": b"<script>alert(1)</script>"})
+    page.wait_for_selector("#notice:not([hidden])")
+    assert "no picture of a known kind" in page.locator("#notice-words").inner_text()
+    assert objects(page) == before
+    page.get_by_role("button", name="Dismiss").click()
+    assert page.locator("#notice").is_hidden()
+
+
+def test_a_picture_of_another_size_can_be_resized_on_the_spot(visit: Any) -> None:
+    page = visit()
+    buffer = io.BytesIO()
+    Image.new("RGB", (9, 9)).save(buffer, "png")
+    page.set_input_files("#file", {"name": "tiny.png", "mimeType": "image/png", "buffer": buffer.getvalue()})
+    page.get_by_role("button", name="Resize it to").click()
+    wait(page, "pcdnet.scene.name === 'tiny.png'")
+    assert page.evaluate("pcdnet.scene.size") == [35, 35]
+    assert page.locator("#objects .row").count() == 0
+    page.get_by_role("button", name="+ Add an object").click()
+    assert page.locator("#objects .row").count() == 1
+    assert_server_agrees(page)
+
+
+def test_a_name_with_markup_is_shown_as_it_is_written(visit: Any, workbench: Workbench) -> None:
+    page = visit()
+    markup = "<img src=x onerror=alert(1)>"
+    p = objects(page)[0]["prototype"]
+    page.locator("#prototypes summary").click()
+    name = page.get_by_label(f"Name of prototype {p}", exact=True)
+    with page.expect_response("**/api/names/*"):
+        name.fill(markup)
+        name.press("Enter")
+    wait(page, f"pcdnet.scene.bank.names[{p}].startsWith('<img')")
+    assert page.locator("#objects .row b").first.inner_text() == markup
+    assert page.locator("#objects img, #bank img").count() == 0
+    assert workbench.names[p] == markup
+    page.reload()
+    page.wait_for_selector(READY)
+    page.wait_for_selector("#objects .row")
+    assert page.locator("#objects .row b").first.inner_text() == markup
+    workbench.rename(p, "")
+
+
+def test_the_inside_of_the_search_is_shown(visit: Any) -> None:
+    page = visit()
+    page.get_by_role("button", name="Sample 1", exact=True).click()
+    wait(page, "pcdnet.scene.name === 'sample 1'")
+    page.locator("#inside summary").click()
+    page.wait_for_selector("#rivals .rival.won")
+    assert "peaks" in page.locator("#heat-words").inner_text()
+    first = page.locator("#heat-words").inner_text()
+    page.locator("#heat-kinds input").nth(18).check(force=True)
+    wait(page, "document.getElementById('heat-words').textContent.startsWith('prototype 18')")
+    assert page.locator("#heat-words").inner_text() != first
+    slider, words = page.locator("#step"), page.locator("#step-words")
+    slider.fill("0")
+    assert words.inner_text().startswith("After 0 choices")
+    slider.fill("3")
+    assert "It ends here" in page.locator("#rivals").inner_text()
+    slider.fill("4")
+    assert words.inner_text() == "After refinement the error is 0."
+    shown = "document.getElementById('heat').getContext('2d').getImageData(0, 0, 350, 350).data"
+    reds = f"{shown}.filter((_, i) => i % 4 === 0)"
+    assert page.evaluate(f"Math.max(...{reds}.slice(0, 60000))") > 200
+    assert page.evaluate(f"Math.min(...{reds}.slice(0, 60000))") < 20
+
+
+def test_on_a_narrow_screen_everything_fits_and_a_finger_can_drag(visit: Any) -> None:
+    page = visit(NARROW, has_touch=True)
+    row, column = seen(page, 0)
+    before = objects(page)[0]["position"]
+    session = page.context.new_cdp_session(page)
+    for kind, step in (("touchStart", 0), ("touchMove", 1), ("touchMove", 2), ("touchEnd", None)):
+        x, y = point(page, row + (step or 0), column)
+        points = [] if step is None else [{"x": x, "y": y}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    wait(page, f"pcdnet.scene.objects[0].position[0] === {before[0] + 2}")
+    page.locator("#inside summary").tap()
+    page.locator("#prototypes summary").tap()
+    page.wait_for_selector("#rivals > *")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    boxes = "[...document.querySelectorAll('button')].map(button => button.getBoundingClientRect())"
+    sizes = page.evaluate(f"{boxes}.map(box => [box.width, box.height])")
+    assert all(min(size) >= 24 for size in sizes if max(size) > 0)
+
+
+def test_soft_masks_over_a_background_are_painted_as_the_server_does(visit: Any, grey_site: str) -> None:
+    page = visit(where=grey_site)
+    assert_server_agrees(page)
+    page.locator("#objects .row").nth(0).click()
+    page.locator(".editor input[type=range]").fill("0.3")
+    assert objects(page)[0]["colour"] == [0.3]
+    page.get_by_role("button", name="Duplicate").click()
+    for _ in range(8):
+        page.keyboard.press("ArrowUp")
+    page.locator("#stage").focus()
+    for _ in range(12):
+        page.keyboard.press("Shift+ArrowUp")
+    assert_server_agrees(page)
+
+
+def test_the_page_follows_the_light_of_the_system(visit: Any) -> None:
+    page = visit()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        style = "getComputedStyle(document.body)"
+        paper, ink = (page.evaluate(f"{style}.{name}") for name in ("backgroundColor", "color"))
+        brightness = [sum(int(part) for part in colour[4:-1].split(",")) for colour in (paper, ink)]
+        assert (brightness[0] > brightness[1]) == (scheme == "light")

@@ -1,0 +1,86 @@
+"""Laws of `pcdnet data`: recorded games become files that can be read back, truth included."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pcdnet.cli import main
+from pcdnet.data import atari, npz, space_invaders
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two games from near their beginning, and a cache of its own."""
+    monkeypatch.setattr(atari, "_GAMES", 2)
+    monkeypatch.setattr(atari, "_LATEST_START", 200)
+    monkeypatch.setenv("PCDNET_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def emulator() -> None:
+    pytest.importorskip("ale_py", reason="needs ale-py: pip install 'pcdnet[atari]'")
+
+
+def test_space_invaders_are_read_back_with_their_boxes(emulator: None, tmp_path: Path, capsys: Capture) -> None:
+    target = tmp_path / "a.npz"
+    assert main(["data", "space-invaders", "--count", "3", "--seed", "2", "--out", str(target)]) == 0
+    printed, progress = capsys.readouterr()
+    assert printed == (
+        f"wrote {target}: 3 frames of Space Invaders, seed 2\n"
+        f"next: pcdnet train --preset space-invaders --data {target} --out runs/first\n"
+    )
+    assert progress.startswith("frames 3/3 ")
+    read, recorded = npz.read(target), space_invaders.record(3, 2)
+    np.testing.assert_array_equal(read.images, recorded.images)
+    assert (read.kinds, read.scored) == (recorded.kinds, recorded.scored)
+    for one, other in zip(read.boxes or (), recorded.boxes or (), strict=True):
+        np.testing.assert_array_equal(one.corners, other.corners)
+        np.testing.assert_array_equal(one.kinds, other.kinds)
+
+
+def test_any_game_is_read_back_without_truth(emulator: None, tmp_path: Path, capsys: Capture) -> None:
+    target = tmp_path / "a.npz"
+    assert main(["data", "atari:pong", "--count", "2", "--out", str(target)]) == 0
+    assert capsys.readouterr().out.startswith(f"wrote {target}: 2 frames of pong, seed 0\nnext: pcdnet train --data ")
+    read = npz.read(target)
+    np.testing.assert_array_equal(read.images, atari.scenes("pong", 2, 0).images)
+    assert read.boxes is None
+    assert read.labels is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cure"),
+    [
+        (["tetris", "--out", "a.npz"], "use tetrominoes, space-invaders, or atari:GAME"),
+        (["space-invaders", "--out", "a.txt"], "use a.npz"),
+        (["space-invaders", "--count", "0", "--out", "a.npz"], "at least 1"),
+        (["atari:pong", "--seed", "-1", "--out", "a.npz"], "0 or a positive integer"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(arguments: list[str], cure: str, capsys: Capture) -> None:
+    assert main(["data", *arguments]) == 1
+    printed, complaint = capsys.readouterr()
+    assert printed == ""
+    assert complaint.count("\n") == 1
+    assert cure in complaint
+
+
+def test_an_unknown_game_is_answered_with_the_likeliest(emulator: None, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["data", "atari:Ms-Pacman", "--out", str(tmp_path / "a.npz")]) == 1
+    assert "use ms_pacman" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("source", ["space-invaders", "atari:pong"])
+def test_without_the_emulator_the_line_to_install_it_is_told(
+    source: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    assert main(["data", source, "--out", str(tmp_path / "a.npz")]) == 1
+    assert capsys.readouterr().err.endswith("pip install 'pcdnet[atari]'\n")
+    assert not list(tmp_path.iterdir())

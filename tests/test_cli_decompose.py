@@ -1,0 +1,286 @@
+"""Laws of `pcdnet decompose`: results of all good images, the bad ones named, nothing done twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import tyro
+from PIL import Image
+
+from pcdnet.cli import main
+from pcdnet.cli.decompose import Decompose
+from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
+from pcdnet.data.tetrominoes import generate, true_prototypes
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.network import PCDNet
+from pcdnet.output.dataset import save_scenes
+from pcdnet.output.names import Names
+from pcdnet.training.run import Run
+
+Capture = pytest.CaptureFixture[str]
+SCENES = generate(6, seed=3)
+
+
+def run_of(folder: Path, bank: PrototypeBank, config: ModelConfig) -> Path:
+    run = Run.create(folder, Config(model=config, loss=LossConfig(), train=TrainConfig()))
+    run.save_weights(PCDNet.from_bank(bank, config))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with the true prototypes of Tetrominoes."""
+    prototypes, masks = true_prototypes()
+    bank = PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks))
+    return run_of(tmp_path_factory.mktemp("runs") / "true", bank, Config.preset("tetrominoes").model)
+
+
+@pytest.fixture(scope="module")
+def grey(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A grey run with a background of 20x30."""
+    bank = PrototypeBank(torch.ones(2, 5, 5), torch.ones(2, 5, 5), torch.full((1, 20, 30), 0.2))
+    config = ModelConfig(prototypes=2, prototype_size=(5, 5), objects=2, peaks=2, channels=1, background=True)
+    return run_of(tmp_path_factory.mktemp("runs") / "grey", bank, config)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """The scenes as pictures."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for n, image in enumerate(SCENES.images):
+        Image.fromarray(image).save(folder / f"{n}.png")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parse(arguments: list[str]) -> Decompose:
+        assert arguments.pop(0) == "decompose"
+        return tyro.cli(Decompose, args=arguments, config=(tyro.conf.FlagCreatePairsOff,))
+
+    monkeypatch.setattr("pcdnet.cli.parse", parse)
+
+
+def decompose(*arguments: object, code: int = 0) -> None:
+    assert main(["decompose", *map(str, arguments)]) == code
+
+
+def told(out: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (out / "decompositions.jsonl").read_text().splitlines()]
+
+
+def test_every_format_holds_every_image(trained: Path, photos: Path, tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "new" / "out"
+    decompose(trained, photos, "--out", out, "--format", "json,coco,png,csv,parquet")
+    printed, progress = capsys.readouterr()
+    assert printed.startswith("6 images  3.00 objects per image  18 objects\n")
+    assert f"wrote {out}: decompositions.jsonl coco.json coco_results.json objects.csv objects.parquet png/" in printed
+    assert "6 images in" in progress
+    assert "images/s" in progress
+    lines = told(out)
+    assert [line["name"] for line in lines] == [f"{photos}/{n}.png" for n in range(6)]
+    assert [image["file_name"] for image in json.loads((out / "coco.json").read_text())["images"]] == [
+        f"{photos}/{n}.png" for n in range(6)
+    ]
+    assert len((out / "objects.csv").read_text().splitlines()) == 1 + 18
+    assert len(list((out / "png").iterdir())) == 4 * 6
+    for n in range(6):
+        with Image.open(out / "png" / f"{n}.instances.png") as picture:
+            np.testing.assert_array_equal(np.asarray(picture) > 0, SCENES.labels[n] > 0)
+
+
+def test_a_stack_is_explained_as_its_images_are(trained: Path, photos: Path, tmp_path: Path) -> None:
+    save_scenes(SCENES, tmp_path / "scenes.npz")
+    decompose(trained, photos, "--out", tmp_path / "a")
+    decompose(trained, tmp_path / "scenes.npz", "--out", tmp_path / "b")
+    alone, stacked = told(tmp_path / "a"), told(tmp_path / "b")
+    assert [line.pop("name") for line in stacked] == [f"{tmp_path}/scenes.npz#{n}" for n in range(6)]
+    assert [line.pop("name") for line in alone] == [f"{photos}/{n}.png" for n in range(6)]
+    for one, other in zip(alone, stacked, strict=True):
+        assert one["objects"] == other["objects"]
+
+
+def test_one_bad_image_is_named_and_the_others_are_done(
+    trained: Path, photos: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (photos / "2.png").write_bytes(b"no picture")
+    Image.fromarray(SCENES.images[3, :9, :9]).save(photos / "3.png")  # smaller than the prototypes
+    decompose(trained, photos, "--out", tmp_path / "out", code=1)
+    printed, words = capsys.readouterr()
+    assert printed.startswith("4 images")
+    assert f"left out {photos}/2.png: " in words
+    assert f"left out {photos}/3.png: " in words
+    assert "pcdnet: 2 of 6 files could not be used, as told above; the results of the others are in" in words
+    assert [Path(str(line["name"])).name for line in told(tmp_path / "out")] == ["0.png", "1.png", "4.png", "5.png"]
+
+
+def test_nothing_but_bad_images_writes_nothing(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "a.png").write_bytes(b"no picture")
+    decompose(trained, tmp_path / "a.png", "--out", tmp_path / "out", code=1)
+    assert "none of the 1 files could be used" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["journal.jsonl"]
+
+
+def test_what_is_done_is_not_done_again(
+    trained: Path, photos: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, given = tmp_path / "out", [trained, photos, "--format", "json,png", "--out", tmp_path / "out"]
+    explained: list[int] = []
+    real = PCDNet.decompose
+
+    def counted(model: PCDNet, images: np.ndarray) -> object:
+        explained.append(len(images))
+        return real(model, images)
+
+    monkeypatch.setattr(PCDNet, "decompose", counted)
+    decompose(*given)
+    first = (out / "decompositions.jsonl").read_bytes()
+    decompose(*given)
+    assert explained == [6]
+    assert "6 images were done before" in capsys.readouterr().err
+    assert (out / "decompositions.jsonl").read_bytes() == first
+    decompose(*given, "--format", "csv")  # written from what is known
+    assert explained == [6]
+    Image.fromarray(SCENES.images[5]).save(photos / "1.png")  # changed
+    os.utime(photos / "1.png", ns=(1, 1))
+    Image.fromarray(SCENES.images[4]).save(photos / "7.png")  # new
+    (photos / "0.png").unlink()  # gone
+    (out / "png" / "3.overlay.png").unlink()  # lost
+    decompose(*given)
+    assert explained == [6, 3]
+    assert [Path(str(line["name"])).name for line in told(out)] == [f"{n}.png" for n in (1, 2, 3, 4, 5, 7)]
+    assert told(out)[0]["objects"] == told(out)[4]["objects"]
+    decompose(*given, "--force")
+    assert explained == [6, 3, 6]
+
+
+def test_a_new_name_appears_everywhere_without_new_work(
+    trained: Path, photos: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    shutil.copytree(trained, run)
+    decompose(run, photos, "--out", out, "--format", "json,csv,coco,parquet")
+    found = told(out)[0]["objects"]
+    assert isinstance(found, list)
+    kind = int(found[0]["prototype"])
+    Names(prototypes=19, given={kind: "elephant"}).write(run)
+    capsys.readouterr()
+    decompose(run, photos, "--out", out, "--format", "json,csv,coco,parquet")
+    printed, words = capsys.readouterr()
+    assert "  elephant " in printed
+    assert "done before" in words
+    assert "images/s" not in words
+    for file in ("decompositions.jsonl", "coco.json", "objects.csv", "objects.parquet"):
+        assert b"elephant" in (out / file).read_bytes()
+
+
+def test_other_weights_do_all_again(trained: Path, grey: Path, tmp_path: Path, capsys: Capture) -> None:
+    Image.fromarray(SCENES.images[0]).resize((30, 20)).save(tmp_path / "a.png")
+    decompose(grey, tmp_path / "a.png", "--out", tmp_path / "out")
+    capsys.readouterr()
+    shutil.copytree(grey, tmp_path / "run")
+    model = PCDNet.from_bank(
+        PrototypeBank(torch.ones(2, 5, 5) / 2, torch.ones(2, 5, 5), torch.zeros(1, 20, 30)), Run.open(grey).config.model
+    )
+    Run.open(tmp_path / "run").save_weights(model)
+    decompose(tmp_path / "run", tmp_path / "a.png", "--out", tmp_path / "out")
+    words = capsys.readouterr().err
+    assert "is done again, as the run or an option has changed" in words
+    assert "1 images in" in words
+
+
+def test_images_are_fitted_to_a_model_with_a_background(grey: Path, tmp_path: Path, capsys: Capture) -> None:
+    for name, size in (("fits", (30, 20)), ("large", (60, 40))):
+        Image.new("RGB", size, (40, 90, 10)).save(tmp_path / f"{name}.png")
+    given = [grey, tmp_path / "fits.png", tmp_path / "large.png", "--out", tmp_path / "out"]
+    decompose(*given, code=1)
+    assert (
+        "large.png: its 40x60 pixels do not fit the model's background of 20x30; add --resize"
+        in capsys.readouterr().err
+    )
+    assert len(told(tmp_path / "out")) == 1
+    decompose(*given, "--resize")
+    assert [line["size"] for line in told(tmp_path / "out")] == [[20, 30], [20, 30]]
+
+
+def test_images_of_different_sizes_come_out_in_the_order_of_the_paths(trained: Path, tmp_path: Path) -> None:
+    sizes = [(35, 35), (40, 50), (35, 35), (60, 45), (40, 50)]
+    paths = []
+    for n, (height, width) in enumerate(sizes):
+        image = np.zeros((height, width, 3), np.uint8)
+        image[:35, :35] = SCENES.images[n]
+        paths.append(tmp_path / f"{n}.png")
+        Image.fromarray(image).save(paths[-1])
+    decompose(trained, *paths, "--out", tmp_path / "out")
+    lines = told(tmp_path / "out")
+    assert [tuple(line["size"]) for line in lines] == sizes  # type: ignore[arg-type]
+    assert [line["name"] for line in lines] == [str(path) for path in paths]
+    for n, line in enumerate(lines):
+        things = line["objects"]
+        assert isinstance(things, list)
+        assert {thing["prototype"] for thing in things} == set(SCENES.shapes[n].tolist())
+
+
+def test_work_that_was_interrupted_goes_on_from_there(
+    trained: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_scenes(generate(80, seed=9), tmp_path / "scenes.npz")
+    given = [trained, tmp_path / "scenes.npz", "--out", tmp_path / "out"]
+    real, calls = PCDNet.decompose, iter([True, False, True])
+
+    def stopping(model: PCDNet, images: np.ndarray) -> object:
+        if not next(calls):
+            raise KeyboardInterrupt
+        return real(model, images)
+
+    monkeypatch.setattr(PCDNet, "decompose", stopping)
+    decompose(*given, code=130)
+    assert "interrupted after 64 of 80 images; the same command goes on from there" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["journal.jsonl"]
+    decompose(*given)
+    words = capsys.readouterr().err
+    assert "16 images in" in words
+    assert "64 images were done before" in words
+    assert [line["name"] for line in told(tmp_path / "out")] == [f"{tmp_path}/scenes.npz#{n}" for n in range(80)]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--format", "xml"], "no format 'xml'; use some of json"),
+        (["--stride", "0"], "the stride is 0; give 1"),
+        (["--resize"], "has no background, so images may have any size; leave out --resize"),
+        (["--device", "moon"], "device 'moon' cannot be used"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence_and_leaves_nothing(
+    options: list[str], complaint: str, trained: Path, photos: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    decompose(trained, photos, "--out", tmp_path / "out", *options, code=1)
+    printed, words = capsys.readouterr()
+    assert printed == ""
+    assert complaint in words
+    assert words.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_other_things_is_not_written_to(trained: Path, photos: Path, capsys: Capture) -> None:
+    decompose(trained, photos, "--out", trained, code=1)
+    assert "holds other things than results" in capsys.readouterr().err
+    assert not (trained / "journal.jsonl").exists()
+
+
+def test_odd_file_names_are_shown_harmlessly(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "a\x1b[31m\nb.png").write_bytes(b"no picture")
+    Image.fromarray(SCENES.images[0]).save(tmp_path / "c.png")
+    decompose(trained, tmp_path, "--out", tmp_path / "out", code=1)
+    words = capsys.readouterr().err
+    assert "\x1b" not in words
+    assert r"a\x1b[31m\nb.png: is no picture" in words
