@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test demo bench format clean
+.PHONY: help test demo bench results format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -29,6 +29,18 @@ demo: $(READY)  ## learn the objects of generated scenes in minutes; results in 
 
 bench: $(READY)  ## measure the speed
 	$(BIN)/python -m benchmarks.speed
+
+results: $(READY)  ## measure everything again (hours) and write docs/results.md
+	mkdir -p build/results
+	$(BIN)/python -m benchmarks.learning > build/results/learning.log
+	$(BIN)/python -m benchmarks.learning --preset tetrominoes-paper --seeds 0 1 2 > build/results/paper.log
+	for change in train.heal_every=0 train.noise_steps=0 model.peaks=1 model.peaks=6 'model.colour="network"'; do \
+		$(BIN)/python -m benchmarks.learning --seeds 0 1 --set "$$change" > "build/results/$${change%%=*}$${change##*=}.log"; \
+	done
+	$(BIN)/python -m benchmarks.quality 12 > build/results/quality.log
+	$(BIN)/python -m benchmarks.real > build/results/real.log
+	$(BIN)/python -m benchmarks.speed > build/results/speed.log
+	$(BIN)/python -m benchmarks.results build/results/*.log
 
 format: $(READY)  ## put the code in shape
 	$(BIN)/ruff check --fix .

@@ -66,11 +66,13 @@ def one(config: Config, seed: int, scenes: int) -> dict[str, float]:
         model = fit(train, config, valid=valid, out=Path(folder) / "run", watch=watch)
         taken, busy = time.perf_counter() - start, time.process_time() - busy
     assert last is not None
-    fresh = evaluate(model, open_data("tetrominoes", count=scenes, seed=3_000_000 + seed))
+    unseen = open_data("tetrominoes", count=scenes, seed=3_000_000 + seed)
+    fresh, greedy = evaluate(model, unseen), evaluate(model, unseen, refine=False)
     ious = shape_ious(model)
     result = {
         "seed": seed,
         "fg_ari": fresh.fg_ari or 0.0,
+        "greedy_fg_ari": greedy.fg_ari or 0.0,
         "perfect": fresh.perfect or 0.0,
         "count_accuracy": fresh.count_accuracy or 0.0,
         "mse": fresh.mse,
@@ -81,6 +83,7 @@ def one(config: Config, seed: int, scenes: int) -> dict[str, float]:
         "minutes": taken / 60,
         "core_minutes": busy / 60,
         "images_per_second": last.step * config.train.batch / taken,
+        "threads": torch.get_num_threads(),
         "parameters": fresh.parameters,
     }
     genuine = SHARED / "data" / "tetrominoes" / "tetrominoes_mini.tfrecords"

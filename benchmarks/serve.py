@@ -11,20 +11,52 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import torch
 from rich.console import Console
 from rich.table import Table
-from tests.serve.conftest import make_run, make_workbench, serving
 
+from pcdnet.config import Config
+from pcdnet.data import tetrominoes
+from pcdnet.data.source import TEST_SEED, open_data
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.network import PCDNet
+from pcdnet.serve.app import create_app
 from pcdnet.serve.messages import Array
+from pcdnet.serve.server import address, bind, make_server
 from pcdnet.serve.workbench import Workbench
 
 CLIENTS = 32
 ALONE = 60
+
+
+def true_workbench(folder: Path) -> Workbench:
+    """A model with the true prototypes of Tetrominoes, and six samples."""
+    prototypes, masks = tetrominoes.true_prototypes()
+    bank = PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks))
+    model = PCDNet.from_bank(bank, Config.preset("tetrominoes").model)
+    return Workbench(folder=folder, model=model, samples=open_data("tetrominoes", count=6, seed=TEST_SEED))
+
+
+@contextmanager
+def serving(workbench: Workbench) -> Iterator[str]:
+    """The address of a server in a thread of this process."""
+    with bind("127.0.0.1", 0) as bound:
+        server = make_server(create_app(workbench, local=True))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        try:
+            yield address(bound).rstrip("/")
+        finally:
+            server.should_exit = True
+            thread.join(10)
 
 
 def milliseconds(taken: list[float]) -> dict[str, float]:
@@ -108,7 +140,7 @@ def main() -> None:
     """Print a table, then one JSON line."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 30.0
     with tempfile.TemporaryDirectory() as folder:
-        workbench = make_workbench(make_run(Path(folder) / "true"))
+        workbench = true_workbench(Path(folder))
         with serving(workbench) as site:
             single, many = alone(site, workbench), crowd(site, workbench, seconds)
     table = Table(title="Requests for re-created Tetrominoes, milliseconds; client and server share the machine")

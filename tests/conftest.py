@@ -14,15 +14,26 @@ torch.set_num_threads(1)  # tests are small: two threads would only wait for eac
 
 with install_import_hook("pcdnet", "tests.typechecking.checked"):
     import pcdnet.cli.page
+    import pcdnet.data.atari
     import pcdnet.data.source
+    import pcdnet.data.space_invaders
     import pcdnet.data.tetrominoes
     import pcdnet.metrics
+    import pcdnet.model.inspection
     import pcdnet.model.network
+    import pcdnet.model.onnx.file
+    import pcdnet.model.onnx.parity
     import pcdnet.output.dataset
     import pcdnet.output.display
+    import pcdnet.output.export.formats
+    import pcdnet.output.export.summary
+    import pcdnet.output.export.work
     import pcdnet.output.figures
     import pcdnet.output.progress
     import pcdnet.output.report
+    import pcdnet.serve.app
+    import pcdnet.serve.server
+    import pcdnet.training.automatic
     import pcdnet.training.loop  # noqa: F401
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

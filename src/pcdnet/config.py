@@ -29,7 +29,7 @@ class ModelConfig:
     """Height and width of a prototype's frame in pixels: at least as large as the largest object."""
 
     localization: Localization = "phase"
-    """How places are found: by phase correlation (phase), best if crisp, or by the gain there (gain), best if smooth."""
+    """How places are found: by phase correlation (phase), best if crisp, or by the gain (gain), best if smooth."""
 
     objects: int = 3
     """How many objects an image may hold at most; fewer are chosen where fewer explain it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -11,17 +12,20 @@ from hypothesis.strategies import integers, sampled_from
 from torch import Tensor
 
 from pcdnet.config import ColourModule, ModelConfig
-from pcdnet.model.inspection import inspect, locate, stages
-from pcdnet.model.network import PCDNet
+from pcdnet.model.inspection import Inspection, Proposal, inspect, locate, stages
+from pcdnet.model.network import REACH, PCDNet
 from pcdnet.model.peaks import top_peaks
+from pcdnet.model.solidity import LEAST_FALL
 from tests.oracle.scenes import random_bank, random_scene
 
 SIZE, FRAME = (30, 26), (9, 8)
 COLOURS: list[ColourModule] = ["solve", "none", "network"]
+STRICT: dict[str, Any] = {"localization": "gain", "min_visible": 0.6, "min_solid": 0.6}
+"""How real scenes are searched."""
 
 
 def setting(
-    seed: int, colour: ColourModule = "solve", *, background: bool = False, refinement: int = 0
+    seed: int, colour: ColourModule = "solve", *, background: bool = False, refinement: int = 0, **fields: Any
 ) -> tuple[PCDNet, Tensor]:
     """A small model and an image of three objects, some of them overlapping."""
     rng = torch.Generator().manual_seed(seed)
@@ -36,14 +40,23 @@ def setting(
         background=background,
         min_gain=0.1,
         refinement=refinement,
+        **fields,
     )
     return PCDNet.from_bank(bank, config), random_scene(rng, bank, SIZE, 3, 3, 0.02)
 
 
-@given(seed=integers(0, 99), colour=sampled_from(COLOURS), background=sampled_from([True, False]))
-@settings(deadline=None, max_examples=12)
-def test_the_steps_are_those_of_the_network(seed: int, colour: ColourModule, background: bool) -> None:
-    model, image = setting(seed, colour, background=background)
+def street(seed: int) -> tuple[PCDNet, Tensor]:
+    """A model of a street as a camera sees it, larger than all else here, and an image of twenty objects."""
+    rng, size, frame = torch.Generator().manual_seed(seed), (98, 194), (14, 22)
+    bank = random_bank(rng, 6, frame, (3, *size), torch.float32)
+    config = ModelConfig(
+        prototypes=6, prototype_size=frame, objects=20, peaks=8, background=True, min_gain=1.0, refinement=0, **STRICT
+    )
+    return PCDNet.from_bank(bank, config), random_scene(rng, bank, size, 3, 20, 0.01)
+
+
+def assert_steps_are_the_networks(model: PCDNet, image: Tensor) -> Inspection:
+    """What inspection says was chosen, where, in which colour and for which gain, is what the network chose."""
     with torch.inference_mode():
         layers = model(image[None])
     where = layers.placement
@@ -59,6 +72,47 @@ def test_the_steps_are_those_of_the_network(seed: int, colour: ColourModule, bac
         assert thing.colour == pytest.approx(c, abs=1e-3)
     assert seen.steps[-1].chosen is None
     assert not seen.refined
+    assert seen.error == pytest.approx(float((layers.reconstruction[0] - image).square().sum()), rel=1e-3, abs=1e-2)
+    return seen
+
+
+@given(seed=integers(0, 99), colour=sampled_from(COLOURS), background=sampled_from([True, False]))
+@settings(deadline=None, max_examples=12)
+def test_the_steps_are_those_of_the_network(seed: int, colour: ColourModule, background: bool) -> None:
+    assert_steps_are_the_networks(*setting(seed, colour, background=background))
+
+
+@given(seed=integers(0, 99), colour=sampled_from(COLOURS), background=sampled_from([True, False]))
+@settings(deadline=None, max_examples=12)
+def test_the_steps_are_those_of_a_strict_network_too(seed: int, colour: ColourModule, background: bool) -> None:
+    assert_steps_are_the_networks(*setting(seed, colour, background=background, **STRICT))
+
+
+def test_twenty_objects_in_a_street_are_told_of_in_their_order() -> None:
+    model, image = street(0)
+    seen = assert_steps_are_the_networks(model, image)
+    assert len(seen.steps) > 12
+    assert_candidates_are_the_solid_peaks(model, image, seen.proposals)
+
+
+def least_seen(model: PCDNet, image: Tensor) -> float:
+    """Of all rivals at all steps, the least share of a mask that what was chosen before leaves to be seen."""
+    least = 1.0
+    through = torch.ones(image.shape[1:])
+    for step in inspect(model, image).steps:
+        for rival in step.rivals:
+            M = on_canvas(model.bank().masks[rival.prototype], rival.position, image)
+            least = min(least, float((through.square() * M).sum() / M.sum()))
+        if step.chosen is not None:
+            through *= 1 - on_canvas(model.bank().masks[step.chosen.prototype], step.chosen.position, image)
+    return least
+
+
+def test_what_is_hidden_too_much_is_no_rival() -> None:
+    for seed in range(4):
+        free, strict = (least_seen(*setting(seed, localization="gain", min_visible=share)) for share in (0.0, 0.6))
+        assert free < 0.5
+        assert strict >= 0.599
 
 
 @given(seed=integers(0, 99), background=sampled_from([True, False]))
@@ -70,6 +124,52 @@ def test_errors_fall_by_the_gains_and_end_at_the_error_of_the_picture(seed: int,
         assert step.chosen is not None
         assert following.error == pytest.approx(step.error - step.chosen.gain, rel=1e-4, abs=1e-3)
     assert seen.steps[-1].error == pytest.approx(seen.error, rel=1e-3, abs=1e-2)
+
+
+def on_canvas(frame: Tensor, position: tuple[int, int], image: Tensor) -> Tensor:
+    """A frame on an empty canvas of the image's size; what hangs over the border is cut."""
+    (h, w), (H, W), (row, column) = frame.shape, image.shape[1:], position
+    plane = torch.zeros(H + 2 * h, W + 2 * w)
+    plane[row + h : row + 2 * h, column + w : column + 2 * w] = frame.detach()
+    return plane[h : h + H, w : w + W]
+
+
+def is_solid(model: PCDNet, image: Tensor, prototype: int, position: tuple[int, int]) -> bool:
+    """Whether a candidate, painted on the whole canvas in its best colour, lowers the error in enough pixels."""
+    bank, C = model.bank(), len(image)
+    M, T = (on_canvas(values[prototype], position, image) for values in (bank.masks, bank.prototypes))
+    behind = torch.zeros_like(image) if bank.background is None else bank.background.detach()
+    colour = ((image - (1 - M) * behind) * M * T).sum(dim=(1, 2)) / (M * T).square().sum()
+    painted = M * T * colour.clamp(0, model.config.brightest)[:, None, None] + (1 - M) * behind
+    fall = ((image - behind).square() - (image - painted).square()).sum(dim=0)
+    return bool(M[fall > LEAST_FALL * C].sum() >= model.config.min_solid * M.sum())
+
+
+def assert_candidates_are_the_solid_peaks(model: PCDNet, image: Tensor, proposals: tuple[Proposal, ...]) -> int:
+    """The candidates of every prototype are the peaks of its map, minus those that are not solid; how many those are.
+
+    Where nothing would be gained a map is flat but for rounding, so what is that low is left out.
+    """
+    flimsy, reach = 0, max(1, int(REACH * min(model.bank().tight()[0].frame)))
+    for p in range(model.config.prototypes):
+        shown = locate(model, image, p)
+        height, row, column = (x.tolist() for x in top_peaks(shown.heat, model.config.peaks, reach))
+        places = [(shown.origin[0] + r, shown.origin[1] + c) for r, c in zip(row, column, strict=True)]
+        peaks = [(high, place) for high, place in zip(height, places, strict=True) if high > 0.01]
+        solid = [(high, place) for high, place in peaks if is_solid(model, image, p, place)]
+        mine = [proposal for proposal in proposals if proposal.prototype == p and proposal.height > 0.01]
+        assert [proposal.position for proposal in mine] == [place for _, place in solid]
+        assert [proposal.height for proposal in mine] == pytest.approx([high for high, _ in solid], rel=1e-3, abs=1e-3)
+        flimsy += len(peaks) - len(solid)
+    return flimsy
+
+
+def test_the_candidates_of_a_strict_search_are_the_solid_peaks_of_the_map_that_is_shown() -> None:
+    flimsy = 0
+    for seed in range(4):
+        model, image = setting(seed, background=True, **STRICT)
+        flimsy += assert_candidates_are_the_solid_peaks(model, image, inspect(model, image).proposals)
+    assert flimsy > 0
 
 
 @given(seed=integers(0, 99), background=sampled_from([True, False]))

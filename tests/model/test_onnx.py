@@ -25,7 +25,7 @@ from pcdnet.model import onnx as to_file
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import to_onnx
-from pcdnet.model.onnx.file import MEANING
+from pcdnet.model.onnx.file import MEANING, NUMBERS, WAYS
 from pcdnet.model.onnx.graph import BOOL, FLOAT, Graph, cast
 from pcdnet.model.onnx.loop import Round, loop
 from pcdnet.model.onnx.parity import Parity, compare, run, sample
@@ -47,6 +47,17 @@ def random_model(seed: int, channels: int = 3, background: bool = False, **field
     if model.colour is not None:
         torch.nn.init.constant_(model.colour.head.bias, 0.7)  # untrained, but not so dim that nothing is ever chosen
     return model, scenes
+
+
+def flawed(scenes: list[Tensor], seed: int) -> Tensor:
+    """The scenes with four bright spots in each, far smaller than any object."""
+    rng = torch.Generator().manual_seed(seed)
+    images = torch.stack(scenes)
+    for image in images:
+        for _ in range(4):
+            row, column = (int(torch.randint(side - 2, (), generator=rng)) for side in SIZE)
+            image[:, row : row + 2, column : column + 2] = 1
+    return images
 
 
 def true_model(**fields: Any) -> PCDNet:
@@ -89,6 +100,36 @@ def test_what_must_be_visible_changes_what_the_file_finds() -> None:
     free, bound = (run(to_onnx(each, SIZE, len(images)), images) for each in (model, strict))
     assert (bound["prototype"] >= 0).sum() < (free["prototype"] >= 0).sum()
     agree(strict, images)
+
+
+@pytest.mark.parametrize("background", [True, False])
+@pytest.mark.parametrize("localization", ["phase", "gain"])
+@pytest.mark.parametrize("colour", ["solve", "network"])
+def test_the_file_finds_what_the_model_finds_to_be_solid(
+    colour: ColourModule, localization: Localization, background: bool
+) -> None:
+    kept = free = 0
+    for seed, channels, min_visible in ((1, 3, 0.0), (2, 1, 0.0), (3, 3, 0.5)):
+        fields = {"colour": colour, "localization": localization, "min_visible": min_visible}
+        model, scenes = random_model(seed, channels, background, min_solid=0.4, **fields)
+        images = flawed(scenes, seed)
+        kept += agree(model, images)
+        model.config = dataclasses.replace(model.config, min_solid=0.0)
+        with torch.inference_mode():
+            free += int(model(images).placement.exists.sum())
+    assert 15 < kept < free, "too little is found, or all of it is solid anyway"
+
+
+def test_what_hangs_over_the_border_is_solid_by_what_is_inside() -> None:
+    """A square of 8x8 of which half is outside, and a flaw that would gain as much."""
+    bank = PrototypeBank(torch.ones(1, 8, 8), torch.ones(1, 8, 8), torch.full((1, *SIZE), 0.5))
+    config = ModelConfig(prototypes=1, prototype_size=(8, 8), objects=2, channels=1, background=True, refinement=0)
+    image = torch.full((1, 1, *SIZE), 0.5)
+    image[0, 0, 26:, 12:20] = 0.9
+    image[0, 0, 4:6, 3:7] = 1.0
+    for least, objects in ((0.0, 2), (0.9, 1)):
+        chosen = dataclasses.replace(config, localization="gain", min_solid=least)
+        assert agree(PCDNet.from_bank(bank, chosen), image) == objects
 
 
 def test_the_file_takes_tetrominoes_apart() -> None:
@@ -200,6 +241,19 @@ def test_mistakes_are_told_with_their_cure() -> None:
     model, _ = random_model(0, background=True)
     with pytest.raises(PcdnetError, match="images of 31x27 do not fit the background of 30x27; leave out"):
         to_onnx(model, (31, 27))
+
+
+def test_every_field_of_the_configuration_is_followed_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {field.name for field in dataclasses.fields(ModelConfig)} == {*NUMBERS, *WAYS}
+    model, _ = random_model(0, min_solid=0.3, localization="gain")
+    monkeypatch.setattr("pcdnet.model.onnx.file.NUMBERS", tuple({*NUMBERS} - {"min_solid"}))
+    with pytest.raises(PcdnetError, match="model.min_solid is 0.3, which an ONNX file cannot express; train with 0.0"):
+        to_onnx(model, SIZE)
+    model.config = dataclasses.replace(model.config, min_solid=0.0)
+    assert to_onnx(model, SIZE)
+    monkeypatch.setitem(WAYS, "localization", ("phase",))
+    with pytest.raises(PcdnetError, match="model.localization is 'gain', which an ONNX file cannot express"):
+        to_onnx(model, SIZE)
 
 
 def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import pytest
 
 from pcdnet.output import display
-from pcdnet.output.display import TrainingDisplay, clock, line
+from pcdnet.output.display import TrainingDisplay, clock, line, summary
 from pcdnet.output.events import told
 from pcdnet.training.evaluation import Evaluation
 from pcdnet.training.healing import Event
@@ -52,6 +53,15 @@ def test_the_line_tells_what_matters() -> None:
 )
 def test_times_are_written_as_on_a_clock(seconds: float, words: str) -> None:
     assert clock(seconds) == words
+
+
+def test_the_summary_tells_the_best_score_that_is_known() -> None:
+    rest = "MSE 2.1e-04  2.50 objects per image"
+    boxes = dataclasses.replace(SCORES, fg_ari=None, perfect=None, f1=0.75, ap50=0.5)
+    assert summary(dataclasses.replace(SCORES, f1=0.75, ap50=0.5)) == f"FG-ARI 0.9123  perfect 50.0 %  {rest}"
+    assert summary(boxes) == f"F1 0.7500  AP50 0.5000  {rest}"
+    assert summary(dataclasses.replace(boxes, ap50=None)) == f"F1 0.7500  {rest}"
+    assert summary(dataclasses.replace(boxes, f1=None, ap50=None)) == rest
 
 
 @pytest.mark.parametrize("terminal", [False, True])

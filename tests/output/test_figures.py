@@ -17,7 +17,18 @@ from PIL import Image
 from pcdnet.data.tetrominoes import TetrominoScenes, generate, true_prototypes
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
-from pcdnet.output.figures import PALETTE, decomposition_sheet, instance_colours, prototype_sheet, save_figure
+from pcdnet.output.figures import (
+    PALETTE,
+    decomposition_sheet,
+    instance_colours,
+    object_pictures,
+    object_sheet,
+    prototype_colours,
+    prototype_sheet,
+    save_figure,
+    segmentation_sheet,
+    tight_frame,
+)
 
 
 def truth(scenes: TetrominoScenes, index: int, objects: int = 3) -> Decomposition:
@@ -138,6 +149,139 @@ def test_no_two_colours_of_the_palette_are_alike() -> None:
         assert distance[~np.eye(len(everything), dtype=bool)].min() > 32
 
 
+@pytest.mark.parametrize(
+    "sight",
+    [
+        # How people without red and without green receptors see linear RGB (Machado, Oliveira and Fernandes, 2009).
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    ],
+)
+def test_the_colour_blind_can_tell_prototypes_apart(sight: list[list[float]]) -> None:
+    linear = ((PALETTE / 255 + 0.055) / 1.055) ** 2.4
+    seen = 255 * np.clip(linear @ np.array(sight).T, 0, 1) ** (1 / 2.4)
+    distance = np.linalg.norm(seen[:, None] - seen[None], axis=-1) + 999 * np.eye(len(seen))
+    assert distance[:7, :7].min() > 30
+    assert distance.min() > 12
+
+
+def crowd(objects: int, size: tuple[int, int]) -> tuple[Decomposition, np.ndarray, np.ndarray]:
+    """A grey scene of many small squares in a grid, with their prototypes, of which the second half is a bar."""
+    masks = np.zeros((2, 20, 20), np.float32)
+    masks[0, 6:14, 6:14] = masks[1, 9:11, 6:14] = 1
+    kinds = (np.arange(objects) % 2).astype(np.int32)
+    positions = np.array([(12 * (n // 10), 12 * (n % 10)) for n in range(objects)], np.int32)
+    instances = np.zeros((size[0] + 20, size[1] + 20), np.int32)
+    for n in reversed(range(objects)):
+        top, left = positions[n]
+        instances[top : top + 20, left : left + 20][masks[kinds[n]] > 0] = n + 1
+    instances = instances[: size[0], : size[1]]
+    found = Decomposition(
+        prototypes=kinds,
+        positions=positions,
+        colours=np.full((objects, 1), 0.5, np.float32),
+        gains=np.ones(objects, np.float32),
+        instances=instances,
+        reconstruction=(0.5 * (instances > 0)[..., None]).astype(np.float32),
+        error=0.0,
+    )
+    return found, masks, masks
+
+
+def test_objects_alone_make_the_image_in_their_places(scenes: TetrominoScenes) -> None:
+    found = truth(scenes, 0)
+    corners = np.stack([scenes.rows[0], scenes.columns[0]], axis=-1)
+    starts = np.array([np.argwhere(mask).min(axis=0) for mask in true_prototypes()[1]])
+    placed = Decomposition(
+        prototypes=found.prototypes,
+        positions=(corners - starts[scenes.shapes[0]]).astype(np.int32),
+        colours=found.colours,
+        gains=found.gains,
+        instances=found.instances,
+        reconstruction=found.reconstruction,
+        error=0.0,
+    )
+    alone = object_pictures(placed, *true_prototypes(), canvas=True)
+    assert abs(np.maximum.reduce(alone).astype(int) - scenes.images[0]).max() <= 1
+    small = object_pictures(placed, *true_prototypes())
+    assert {picture.shape for picture in small} == {(*true_prototypes()[0].shape[1:], 3)}
+
+
+def test_an_object_alone_is_whole_though_others_hide_it() -> None:
+    masks = np.ones((1, 3, 3), np.float32)
+    hidden = Decomposition(
+        prototypes=np.zeros(2, np.int32),
+        positions=np.array([[2, 2], [2, 2]], np.int32),
+        colours=np.array([[1.0], [0.5]], np.float32),
+        gains=np.ones(2, np.float32),
+        instances=np.pad(np.ones((3, 3), np.int32), 2),
+        reconstruction=np.zeros((7, 7, 1), np.float32),
+        error=0.0,
+    )
+    _, behind = object_pictures(hidden, masks, masks, canvas=True, behind=0.2)
+    assert (behind[2:5, 2:5] == 128).all()
+    assert (behind[:2] == 51).all()
+
+
+def test_objects_of_crowded_scenes_are_cut_out_and_framed_in_the_colours_of_their_prototypes() -> None:
+    found, prototypes, masks = crowd(50, (185, 160))
+    figure = object_sheet(found.reconstruction[None], [found], prototypes, masks)
+    shown = pictures(figure)
+    assert len(shown) == 2 + 50
+    assert {picture.shape for picture in shown[2:]} == {(8, 8, 3)}  # without the empty margins of the frames
+    dots = rendered(figure)[::-1]
+    for panel, colour in zip(panels(figure)[2:], prototype_colours(found.prototypes), strict=True):
+        column, row = panel.get_window_extent().p0.round().astype(int) - 2
+        assert (dots[row, column] == colour).all()
+
+
+@pytest.mark.parametrize(("objects", "size"), [(50, (185, 160)), (20, (98, 194)), (3, (720, 1280))])
+def test_sheets_are_no_wider_than_the_text_of_a_paper(objects: int, size: tuple[int, int]) -> None:
+    found, prototypes, masks = crowd(objects, size)
+    images = found.reconstruction[None]
+    for figure in (
+        object_sheet(images, [found], prototypes, masks),
+        segmentation_sheet(images, [found], prototypes, masks),
+        prototype_sheet(prototypes.repeat(15, axis=0), masks.repeat(15, axis=0)),
+    ):
+        assert figure.get_figwidth() <= 7
+        assert all(panel.get_window_extent().width >= 70 for panel in panels(figure))
+
+
+def test_segmentation_has_the_colours_of_the_legend_and_parts_objects_of_a_kind() -> None:
+    masks = np.ones((2, 4, 4), np.float32)
+    instances = np.zeros((12, 12), np.int32)
+    instances[2:6, 2:6], instances[2:6, 6:10], instances[7:11, 2:6] = 1, 2, 3
+    found = Decomposition(
+        prototypes=np.array([1, 1, 0], np.int32),
+        positions=np.array([[2, 2], [2, 6], [7, 2]], np.int32),
+        colours=np.ones((3, 1), np.float32),
+        gains=np.ones(3, np.float32),
+        instances=instances,
+        reconstruction=(instances > 0)[..., None].astype(np.float32),
+        error=0.0,
+    )
+    shown = pictures(segmentation_sheet(found.reconstruction[None], [found], masks, masks))
+    semantics, outlined = shown[2:4]
+    assert len(shown) == 4 + 2 * 2
+    np.testing.assert_array_equal(semantics[instances > 0], prototype_colours(found.semantics[instances > 0] - 1))
+    scale = len(outlined) // 12
+    middle = outlined[scale // 2 :: scale, scale // 2 :: scale]
+    assert (middle[4, 4] == prototype_colours(np.array(1))).all()
+    assert (middle[8, 4] == prototype_colours(np.array(0))).all()
+    assert (middle[4, 8] != middle[4, 4]).any()
+    row = outlined[4 * scale]
+    assert not row[6 * scale - 1 : 6 * scale + 1].any()  # a black line where two objects meet
+    assert row[2 * scale].any()  # and none against the background
+
+
+def test_the_frame_of_cut_outs_holds_what_is_seen() -> None:
+    masks = np.zeros((2, 9, 9), np.float32)
+    masks[0, 2:4, 5], masks[1, 6, 1], masks[1, 8, 8] = 1, 0.5, 0.05
+    assert tight_frame(masks) == (slice(2, 7), slice(1, 6))
+    assert masks[0][tight_frame(np.zeros_like(masks))].shape == (9, 9)
+
+
 def test_images_without_decompositions_are_refused(scenes: TetrominoScenes, images: np.ndarray) -> None:
     with pytest.raises(PcdnetError, match="3 images and 1 decompositions"):
         decomposition_sheet(images, [truth(scenes, 0)])
@@ -161,6 +305,25 @@ def test_the_suffix_says_what_is_written_and_the_same_figure_gives_the_same_file
     assert first.startswith(magic)
     assert (tmp_path / name).read_bytes() == first
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_text_stays_text_in_vector_files_and_names_are_not_mathematics(tmp_path: Path) -> None:
+    prototypes, masks = true_prototypes()
+    sheet = prototype_sheet(prototypes[:3], masks[:3], ["$x^2", "<b>&", "漢字"])
+    save_figure(sheet, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    for words in ("prototype", "mask", "$x^2", "&lt;b&gt;&amp;", "漢字"):
+        assert f">{words}</text>" in text
+    save_figure(sheet, tmp_path / "a.pdf")
+    assert b"/FontFile2" in (tmp_path / "a.pdf").read_bytes()
+    save_figure(sheet, tmp_path / "a.png")
+
+
+def test_long_names_are_cut() -> None:
+    prototypes, masks = true_prototypes()
+    words = [text.get_text() for text in prototype_sheet(prototypes, masks, ["w" * 60] * 19).texts]
+    assert "w" * 60 not in words
+    assert any(word.endswith("w…") for word in words)
 
 
 def test_a_suffix_that_is_not_known_is_refused(tmp_path: Path, sheet: Figure) -> None:

@@ -13,14 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.decomposition import Decomposition
-from pcdnet.errors import PcdnetError
-from pcdnet.output.curves import MOST_POINTS, curve
-from pcdnet.output.report import ALIKE, IDLE, BankHealth, Report, bank_use, render, write_report
+from pcdnet.output.report import (
+    ALIKE,
+    HEAVY,
+    IDLE,
+    LARGEST,
+    SHOWN_OBJECTS,
+    BankHealth,
+    Exhibit,
+    Report,
+    Sightings,
+    bank_use,
+    render,
+    write_report,
+)
 
 SCENES = generate(3, seed=0)
 IMAGES = SCENES.images.astype(np.float32) / 255
@@ -28,15 +38,21 @@ IMAGES = SCENES.images.astype(np.float32) / 255
 
 def decomposition(index: int, error: float = 0.0) -> Decomposition:
     """The true decomposition of a scene, painted too bright by a little if an error is wanted."""
+    corners = np.stack([SCENES.rows[index], SCENES.columns[index]], axis=-1)
+    starts = np.array([np.argwhere(mask).min(axis=0) for mask in true_prototypes()[1]])
     return Decomposition(
         prototypes=SCENES.shapes[index].astype(np.int32),
-        positions=np.stack([SCENES.rows[index], SCENES.columns[index]], axis=-1).astype(np.int32),
+        positions=(corners - starts[SCENES.shapes[index]]).astype(np.int32),
         colours=SCENES.colours[index].astype(np.float32),
         gains=np.ones(3, np.float32),
         instances=SCENES.labels[index].astype(np.int32),
         reconstruction=IMAGES[index] + np.float32(error),
         error=0.0,
     )
+
+
+def exhibit(index: int, title: str) -> Exhibit:
+    return Exhibit(title=title, note=f"scene {index}", image=IMAGES[index], found=decomposition(index))
 
 
 def report(**changes: Any) -> Report:
@@ -62,8 +78,9 @@ def report(**changes: Any) -> Report:
             {"step": 2, "loss": 0.01, "in_use": 18},
             {"step": 2, "validation": {"fg_ari": 0.9, "mse": 0.2}},
         ],
-        images=IMAGES,
-        decompositions=[decomposition(index) for index in range(3)],
+        sightings=[Sightings()] * 19,
+        gallery=[exhibit(index, title) for index, title in enumerate(("best", "median", "worst"))],
+        ranking="beauty",
         config="[model]\nprototypes = 19\n",
         command="pcdnet train --out first",
         version="9.9.9",
@@ -88,7 +105,7 @@ class Page(HTMLParser):
             self.open.append(tag)
         for name, value in attributes:
             if name in ("src", "href", "srcset", "action", "data"):
-                (self.pictures if (value or "").startswith("data:image/png") else self.addresses).append(value or "")
+                (self.pictures if (value or "").startswith("data:image/") else self.addresses).append(value or "")
 
     def handle_endtag(self, tag: str) -> None:
         if tag not in self.VOID:
@@ -99,6 +116,12 @@ class Page(HTMLParser):
             self.words += f" {data}"
 
 
+def pixels(address: str) -> np.ndarray:
+    """The picture of a data address."""
+    with Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))) as picture:
+        return np.asarray(picture.convert("RGB"))
+
+
 def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     write_report(report(), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -106,10 +129,15 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     assert page.open == []
     assert page.addresses == []
     assert "<script" not in text
-    assert "http" not in text
+    assert "http" not in text.replace("http-equiv", "")
     assert "url(" not in text
     assert 'name="viewport"' in text
     assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert "default-src 'none'" in policy[1]
+    assert "script-src" not in policy[1]
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
@@ -122,14 +150,76 @@ def test_scores_that_are_known_are_shown_and_others_left_out() -> None:
     assert "count accuracy" not in words
 
 
+def test_detection_is_shown_where_it_is_known_kind_by_kind() -> None:
+    scores = {"fg_ari": None, "f1": 0.5, "ap50": 0.25, "count_error": 1.5, "recall_by_kind": {"car": 0.75, "<i>": 1.0}}
+    words = Page(render(report(scores=scores))).words
+    assert "F1 50.00 %" in words
+    assert "AP50 25.00 %" in words
+    assert "count error 1.50" in words
+    assert "recall of car 75.00 %" in words
+    assert "recall of <i> 100.00 %" in words
+    assert "FG-ARI" not in Page(render(report(scores=scores, metrics=[]))).words
+
+
 def test_every_prototype_is_shown_with_its_mask_pixel_by_pixel() -> None:
     pictures = Page(render(report())).pictures
     prototypes, masks = true_prototypes()
     for p in range(19):
         for shown, truth in zip(pictures[2 * p : 2 * p + 2], (prototypes[p], masks[p]), strict=True):
-            pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(shown.partition(",")[2]))))
-            np.testing.assert_array_equal(pixels, np.repeat(np.round(255 * truth)[..., None], 3, axis=-1))
-    assert len(pictures) == 2 * 19 + 3 * (2 + 3 + 2)
+            np.testing.assert_array_equal(pixels(shown), np.repeat(np.round(255 * truth)[..., None], 3, axis=-1))
+    assert len(pictures) == 2 * 19 + 3 * (5 + 3)
+
+
+def test_sightings_are_shown_where_there_are_any() -> None:
+    places = np.zeros((4, 6))
+    places[3, 0] = 2
+    seen = [Sightings(colours=[(np.array([255, 0, 16], np.uint8), 0.75)], places=places), *[Sightings()] * 18]
+    text = render(report(sightings=seen))
+    assert 'style="background: #ff0010" title="75 %"' in text
+    assert text.count('alt="where its objects were"') == 1
+    heat = pixels(Page(text).pictures[2]).astype(int).sum(axis=-1)
+    assert heat.shape == (4, 6)
+    assert np.unravel_index(heat.argmax(), heat.shape) == (3, 0)
+
+
+def test_objects_are_pulled_apart_whole_and_in_place() -> None:
+    pictures = Page(render(report())).pictures[2 * 19 :]
+    image, *_, first, second, third = map(pixels, pictures[:8])
+    np.testing.assert_array_equal(image, SCENES.images[0])
+    # Sprites of Tetrominoes hide each other nowhere, so together they are the image.
+    assert abs(np.maximum.reduce([first, second, third]).astype(int) - image).max() <= 1
+
+
+def test_of_many_objects_some_are_shown_and_the_others_counted() -> None:
+    found, many = decomposition(0), SHOWN_OBJECTS + 5
+    crowd = dataclasses.replace(
+        found,
+        prototypes=found.prototypes[np.arange(many) % 3],
+        positions=found.positions[np.arange(many) % 3],
+        colours=found.colours[np.arange(many) % 3],
+        gains=np.ones(many, np.float32),
+    )
+    text = render(report(gallery=[Exhibit(title="best", note="", image=IMAGES[0], found=crowd)]))
+    assert len(Page(text).pictures) == 2 * 19 + 5 + SHOWN_OBJECTS
+    assert "and 5 more behind them" in Page(text).words
+
+
+def test_large_noisy_pictures_stay_small_enough_to_be_mailed() -> None:
+    noise = np.random.default_rng(0).random((6, 700, 900, 3)).astype(np.float32)
+    empty = Decomposition(
+        prototypes=np.zeros(0, np.int32),
+        positions=np.zeros((0, 2), np.int32),
+        colours=np.zeros((0, 3), np.float32),
+        gains=np.zeros(0, np.float32),
+        instances=np.zeros((700, 900), np.int32),
+        reconstruction=np.zeros((700, 900, 3), np.float32),
+        error=1.0,
+    )
+    scenes = [Exhibit(title="best", note="", image=image, found=empty) for image in noise[:2]]
+    text = render(report(gallery=scenes, background=noise[2]))
+    assert max(max(pixels(picture).shape) for picture in Page(text).pictures) == LARGEST
+    assert len(text) < 5_000_000 / 2
+    assert len(render(report())) < 10 * HEAVY
 
 
 def test_sick_prototypes_are_named() -> None:
@@ -162,10 +252,24 @@ def test_healing_is_told_in_order() -> None:
 
 
 def test_names_cannot_become_markup() -> None:
-    evil = "<script>alert('&')</script>"
-    text = render(report(name=evil, data=evil, config=evil, command=evil, version=evil))
+    evil = "<script>alert('&')</script>\" onload=alert(1) x=\""
+    named = report(name=evil, data=evil, config=evil, command=evil, version=evil, training=evil, ranking=evil)
+    scene = dataclasses.replace(exhibit(0, evil), note=evil)
+    kind = int(decomposition(0).prototypes[0])
+    text = render(
+        dataclasses.replace(named, names={kind: evil}, gallery=[scene], scores={"recall_by_kind": {evil: 1.0}})
+    )
     assert "<script" not in text
-    assert Page(text).words.count("alert") == 6  # the title has the name, too
+    assert '" onload' not in text
+    # The title has the run's name too, and the gallery that of the prototype.
+    assert Page(text).words.count("alert('&')") == 13
+
+
+def test_prototypes_are_called_by_their_names() -> None:
+    kind = int(decomposition(1).prototypes[0])
+    words = Page(render(report(names={kind: "long bar"}))).words
+    assert f"{kind} long bar usage" in words
+    assert "1: long bar" in words
 
 
 def test_one_prototype_and_no_scene_make_a_page_too() -> None:
@@ -173,18 +277,12 @@ def test_one_prototype_and_no_scene_make_a_page_too() -> None:
     frame, back = np.ones((1, 3, 3), np.float32), np.ones((35, 35, 3), np.float32)
     page = Page(
         render(
-            report(prototypes=frame, masks=frame, health=health, images=IMAGES[:0], decompositions=[], background=back)
+            report(prototypes=frame, masks=frame, health=health, sightings=[Sightings()], gallery=[], background=back)
         )
     )
     assert "most like none" in page.words
     assert "Background" in page.words
     assert "Scenes taken apart" not in page.words
-
-
-def test_images_without_decompositions_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(PcdnetError, match="3 images and 0 decompositions"):
-        write_report(report(decompositions=[]), tmp_path / "report.html")
-    assert not list(tmp_path.iterdir())
 
 
 def test_use_and_error_are_those_of_the_objects() -> None:
@@ -201,33 +299,6 @@ def test_use_of_nothing_is_nothing() -> None:
     usage, error = bank_use(IMAGES[:0], [], 4)
     assert not usage.any()
     assert np.isnan(error).all()
-
-
-@pytest.mark.parametrize("log", [False, True])
-@pytest.mark.parametrize(
-    "values",
-    [[1.0], [0.5, 0.5], [0.0, 1.0], [1e-6, 1e3], [float("nan"), 1.0], [-1.0, 2.0], list(np.linspace(1, 2, 999))],
-)
-def test_a_curve_stays_within_its_picture(values: list[float], log: bool) -> None:
-    svg = curve(list(enumerate(values)), log=log)
-    path = re.search(r'class="curve" d="M([^"]*)"', svg)
-    assert path is not None
-    points = [tuple(map(float, point.split())) for point in path[1].split("L")]
-    assert 1 <= len(points) <= MOST_POINTS
-    assert all(0 <= x <= 360 and 0 <= y <= 200 for x, y in points)
-
-
-def test_a_curve_of_nothing_is_nothing() -> None:
-    assert curve([]) == ""
-    assert curve([(1, 0.0)], log=True) == ""
-
-
-def test_higher_is_higher_up() -> None:
-    for log in (False, True):
-        path = re.search(r'class="curve" d="M([^"]*)"', curve([(0, 1.0), (1, 2.0), (2, 4.0)], log=log))
-        assert path is not None
-        heights = [float(point.split()[1]) for point in path[1].split("L")]
-        assert heights == sorted(heights, reverse=True)
 
 
 def test_the_report_needs_no_torch() -> None:

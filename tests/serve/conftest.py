@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 import torch
 
@@ -84,6 +85,13 @@ def site(workbench: Workbench) -> Iterator[str]:
     """The address of its server."""
     with serving(workbench) as where:
         yield where
+
+
+@pytest.fixture(scope="package")
+def client(site: str) -> Iterator[httpx.Client]:
+    """A client of it; it takes longer to make one than most answers take."""
+    with httpx.Client(base_url=site, timeout=60) as made:
+        yield made
 
 
 @pytest.fixture(scope="package")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import numpy as np
@@ -20,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import integers, lists, tuples
 from PIL import Image
 
+from pcdnet.model.inspection import inspect
 from pcdnet.output.names import Names
 from pcdnet.serve.messages import Array
 from pcdnet.serve.pictures import MOST_BYTES
@@ -27,12 +29,6 @@ from pcdnet.serve.workbench import Workbench
 from tests.serve.conftest import serving
 
 Client = httpx.Client
-
-
-@pytest.fixture(scope="module")
-def client(site: str) -> Iterator[Client]:
-    with httpx.Client(base_url=site, timeout=30) as made:
-        yield made
 
 
 def file_of(picture: np.ndarray, kind: str = "png") -> bytes:
@@ -123,6 +119,18 @@ def test_the_steps_of_the_selection_lead_to_what_is_found(client: Client, workbe
     assert heat[row - top, column - left] == pytest.approx(heat.max())
     assert best["height"] == pytest.approx(float(heat.max()), abs=1e-5)
     assert client.post("/api/inspect", json={"image": image}).json()["map"] is None
+
+
+def test_another_map_of_the_same_picture_needs_no_other_search(
+    client: Client, workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = Mock(side_effect=inspect)
+    monkeypatch.setattr("pcdnet.serve.workbench.inspect", searched)
+    pictures = [Array.of(workbench.sample(n)).model_dump() for n in (5, 5, 4)]
+    told = [client.post("/api/inspect", json={"image": picture, "prototype": 7}).json() for picture in pictures]
+    assert searched.call_count == 2
+    assert told[0] == told[1]
+    assert told[0]["steps"] != told[2]["steps"]
 
 
 def test_the_model_tells_all_that_is_needed_to_paint(client: Client, workbench: Workbench) -> None:
@@ -306,13 +314,13 @@ def test_the_page_and_its_description_need_nothing_from_elsewhere(client: Client
     assert client.get("/docs").status_code == 200
 
 
-def test_many_clients_at_once_are_all_answered_rightly(site: str, workbench: Workbench) -> None:
-    alone = [workbench.decompose_file(workbench.sample_file(n), "x.png", fit=False).scene for n in range(6)]
+def test_many_who_ask_at_once_are_all_answered_rightly(client: Client, workbench: Workbench) -> None:
+    files = [workbench.sample_file(n) for n in range(6)]
+    alone = [workbench.decompose_file(content, "x.png", fit=False).scene for content in files]
 
-    def work(n: int) -> bool:
-        with httpx.Client(base_url=site, timeout=60) as client:
-            answer = upload(client, workbench.sample_file(n % 6), "x.png").json()["scene"]
-            return bool(answer == json.loads(json.dumps(alone[n % 6])))
+    def work(n: int) -> bool:  # each on a connection of its own, as all of them wait at once
+        answer = upload(client, files[n % 6], "x.png").json()["scene"]
+        return bool(answer == json.loads(json.dumps(alone[n % 6])))
 
     with ThreadPoolExecutor(32) as pool:
         assert all(pool.map(work, range(32)))

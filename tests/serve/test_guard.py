@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import httpx
 import pytest
+from httpx import Client
 
 from pcdnet.serve.guard import HEADERS, hostname
 
@@ -11,8 +11,8 @@ STRANGERS = ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "local
 
 
 @pytest.mark.parametrize("path", ["/", "/api/model", "/static/main.js", "/nowhere", "/api/samples/0"])
-def test_every_answer_forbids_browsers_what_the_page_does_not_need(site: str, path: str) -> None:
-    answer = httpx.get(f"{site}{path}")
+def test_every_answer_forbids_browsers_what_the_page_does_not_need(client: Client, path: str) -> None:
+    answer = client.get(path)
     for name, value in HEADERS.items():
         assert answer.headers[name] == value
     assert "access-control-allow-origin" not in answer.headers
@@ -23,12 +23,12 @@ def test_every_answer_forbids_browsers_what_the_page_does_not_need(site: str, pa
 
 
 @pytest.mark.parametrize("host", STRANGERS)
-def test_a_name_that_was_pointed_at_this_machine_gets_nothing(site: str, host: str) -> None:
+def test_a_name_that_was_pointed_at_this_machine_gets_nothing(client: Client, host: str) -> None:
     for path in ("/", "/api/model", "/static/main.js"):
-        answer = httpx.get(f"{site}{path}", headers={"Host": host})
+        answer = client.get(path, headers={"Host": host})
         assert answer.status_code in (400, 421)
         assert "prototypes" not in answer.text
-    assert "error" in httpx.get(site, headers={"Host": "evil.example"}).json()
+    assert "error" in client.get("/", headers={"Host": "evil.example"}).json()
 
 
 @pytest.mark.parametrize(
@@ -42,30 +42,30 @@ def test_a_name_that_was_pointed_at_this_machine_gets_nothing(site: str, host: s
         {"Sec-Fetch-Site": "same-site"},
     ],
 )
-def test_pages_from_elsewhere_cannot_change_anything(site: str, headers: dict[str, str]) -> None:
+def test_pages_from_elsewhere_cannot_change_anything(client: Client, headers: dict[str, str]) -> None:
     for method, path, message in (
         ("PUT", "/api/names/0", {"name": "mine"}),
         ("POST", "/api/decompose", {"sample": 0}),
     ):
-        answer = httpx.request(method, f"{site}{path}", json=message, headers=headers)
+        answer = client.request(method, path, json=message, headers=headers)
         assert answer.status_code == 403
         assert "elsewhere" in answer.json()["error"]
-    assert httpx.get(f"{site}/api/names").json()["names"][0] == "prototype 0"
+    assert client.get("/api/names").json()["names"][0] == "prototype 0"
 
 
-def test_our_own_page_and_programs_are_let_through(site: str) -> None:
+def test_our_own_page_and_programs_are_let_through(client: Client, site: str) -> None:
     port = site.rpartition(":")[2]
     for headers in (
         {},
         {"Origin": site, "Sec-Fetch-Site": "same-origin"},
         {"Host": f"localhost:{port}", "Origin": f"http://localhost:{port}"},
     ):
-        assert httpx.post(f"{site}/api/decompose", json={"sample": 0}, headers=headers).status_code == 200
+        assert client.post("/api/decompose", json={"sample": 0}, headers=headers).status_code == 200
 
 
-def test_nobody_is_told_that_other_origins_may_ask(site: str) -> None:
+def test_nobody_is_told_that_other_origins_may_ask(client: Client) -> None:
     asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "PUT"}
-    answer = httpx.options(f"{site}/api/names/0", headers=asked)
+    answer = client.options("/api/names/0", headers=asked)
     assert answer.status_code == 403
     assert not [name for name in answer.headers if name.startswith("access-control")]
 

@@ -18,12 +18,14 @@ from pcdnet.cli.data import Data
 from pcdnet.cli.decompose import Decompose
 from pcdnet.cli.demo import Demo
 from pcdnet.cli.evaluate import Evaluate
+from pcdnet.cli.export import Export
+from pcdnet.cli.figure import DrawFigure
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.serve import Serve
 from pcdnet.cli.train import Train, with_defaults
 from pcdnet.errors import PcdnetError
 
-Command = Demo | Train | Evaluate | Decompose | WriteReport | Serve | Bench | Data
+Command = Demo | Train | Evaluate | Decompose | WriteReport | DrawFigure | Serve | Export | Bench | Data
 """What the command line is parsed to; each has its options as fields, and `run`."""
 
 
@@ -63,7 +65,9 @@ def parse(arguments: Sequence[str]) -> Command:
         | Annotated[Evaluate, tyro.conf.subcommand("eval")]
         | Annotated[Decompose, tyro.conf.subcommand("decompose")]
         | Annotated[WriteReport, tyro.conf.subcommand("report")]
+        | Annotated[DrawFigure, tyro.conf.subcommand("figure")]
         | Annotated[Serve, tyro.conf.subcommand("serve")]
+        | Annotated[Export, tyro.conf.subcommand("export")]
         | Annotated[Bench, tyro.conf.subcommand("bench")]
         | Annotated[Data, tyro.conf.subcommand("data")]
     )

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from pcdnet.cli.arguments import Device, ReportData, RunFolder
+from pcdnet.cli.arguments import Crop, Device, Grey, ReportData, Resize, RunFolder, Stride
 from pcdnet.cli.origin import Origin
 from pcdnet.errors import PcdnetError
 
+if TYPE_CHECKING:
+    from pcdnet.scene import Scenes
+
 SCENES = 1000
+"""Scenes that are scored at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,24 +32,37 @@ class WriteReport:
     ] = None
     """The .html file to write."""
 
+    resize: Resize = None
+
+    crop: Crop = None
+
+    stride: Stride = 1
+
+    grey: Grey = False
+
     device: Device = "cpu"
 
     def run(self) -> None:
         """Do it."""
         from pcdnet.cli.model import load_model
         from pcdnet.cli.page import PAGE, write_page
-        from pcdnet.data.source import TEST_SEED, is_generated, open_data, training_data
-        from pcdnet.training.run import Run
 
         if self.out is not None and self.out.suffix != ".html":
             raise PcdnetError(f"{self.out} is no .html file; use {self.out.with_suffix('.html')}")
         model = load_model(self.folder, self.device)
-        trained_on = Origin.read(self.folder).data
-        data = self.data or trained_on
-        if data == trained_on and not is_generated(data):
-            _, scenes = training_data(data, Run.open(self.folder).config.train.seed)
-        else:
-            scenes = open_data(data, count=SCENES, seed=TEST_SEED)
         path = self.out or self.folder / PAGE
-        write_page(self.folder, model, scenes, path)
+        write_page(self.folder, model, self._scenes(), path)
         print(f"wrote {path}   next: open it in a browser")
+
+    def _scenes(self) -> Scenes:
+        """What is scored: of a file or folder that was trained on, the part that was kept apart."""
+        from pcdnet.data import folder
+        from pcdnet.data.source import TEST_SEED, is_generated, open_data, training_data
+        from pcdnet.training.run import Run
+
+        origin = Origin.read(self.folder)
+        data = self.data or origin.data
+        view = origin.view(self.crop, self.resize, self.stride, self.grey)
+        if data == origin.data and not is_generated(data) and not folder.parts(data):
+            return training_data(data, Run.open(self.folder).config.train.seed, view)[1]
+        return open_data(data, count=SCENES, seed=TEST_SEED, view=view)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ class Serve:
 
         with bind(self.host, self.port) as bound:
             model = load_model(self.folder, self.device)
-            workbench = Workbench(folder=self.folder, model=model, samples=self._samples())
+            workbench = Workbench(folder=self.folder, model=model, samples=self.samples())
             app = create_app(workbench, local=is_local(self.host), threads=max(1, (os.cpu_count() or 1) // 2))
             print(f"serving {self.folder} at {address(bound)}   next: open it in a browser; Ctrl-C ends it", flush=True)
             try:
@@ -56,13 +56,16 @@ class Serve:
             except KeyboardInterrupt:
                 print("ended")
 
-    def _samples(self) -> Scenes | None:
+    def samples(self) -> Scenes | None:
         """Pictures like those of the training; none where they are gone, unless they were asked for by name."""
-        from pcdnet.data.source import TEST_SEED, open_data
+        from pcdnet.data.source import TEST_SEED, is_generated, open_data
 
-        name = self.data or Origin.read(self.folder).data
+        origin = Origin.read(self.folder)
+        name, view = self.data or origin.data, origin.view()
+        if is_generated(name):
+            view = replace(view, stride=1)  # that of other data: of these there are as many as are wanted
         try:
-            return open_data(name, count=SAMPLES, seed=TEST_SEED)
+            return open_data(name, count=SAMPLES, seed=TEST_SEED, view=view)
         except PcdnetError:
             if self.data is not None:
                 raise

@@ -11,6 +11,7 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from pcdnet.errors import PcdnetError
+from pcdnet.output.curves import QUALITY
 from pcdnet.output.figures import prototype_sheet
 from pcdnet.training.run import METRICS, WEIGHTS, load
 
@@ -65,9 +66,11 @@ def _pass_on(writer: Any, line: dict[str, Any]) -> None:
     for key, name in SCALARS.items():
         if key in line:
             writer.add_scalar(name, line[key], line["step"])
-    fg_ari = line.get("validation", {}).get("fg_ari")
-    if fg_ari is not None:
-        writer.add_scalar("fg_ari", fg_ari, line["step"])
+    validation = line.get("validation", {})
+    for key in QUALITY:
+        if validation.get(key) is not None:
+            writer.add_scalar(key, validation[key], line["step"])
+            break
 
 
 def _sheet(run: Path) -> np.ndarray:

@@ -77,7 +77,7 @@ def names(folder: str | Path) -> list[str]:
         raise PcdnetError(f"{folder} does not exist; give a folder of images") from None
     except OSError as error:
         raise PcdnetError(f"{folder} cannot be read ({error.strerror or error}); give a folder of images") from None
-    return sorted((path.relative_to(folder).as_posix() for path in own), key=_natural)
+    return sorted((path.relative_to(folder).as_posix() for path in own), key=natural_order)
 
 
 def parts(folder: str | Path) -> dict[str, Path]:
@@ -88,8 +88,8 @@ def parts(folder: str | Path) -> dict[str, Path]:
     return {name: place for name, place in places.items() if place.is_dir()}
 
 
-def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    """Numbers in names count as numbers."""
+def natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
+    """A key to sort names by, in which numbers count as numbers: `a2` comes before `a10`."""
     parts = re.split(r"([0-9]+)", name.lower())
     return [(int(part), "") if index % 2 else (0, part) for index, part in enumerate(parts)], name
 

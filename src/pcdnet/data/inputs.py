@@ -58,7 +58,7 @@ class Input:
         try:
             if self.kind == "npz":
                 return stack.count(self.path)
-            return -(-_frames(self.path) // stride) if self.kind == "video" else 1
+            return -(-max(1, video.count(self.path)) // stride) if self.kind == "video" else 1
         except Exception:  # it is for a display; what is wrong with the file is told when it is read
             return 1
 
@@ -129,7 +129,7 @@ def _inputs(path: str) -> list[Input]:
             return [_file(one, "picture") for one in inside]
         if not place.exists() and glob.has_magic(path):
             every = [Path(one) for one in glob.glob(str(place), recursive=True)]  # noqa: PTH207  (Path's needs a folder)
-            every.sort(key=lambda one: folder._natural(one.as_posix()))
+            every.sort(key=lambda one: folder.natural_order(one.as_posix()))
             usable = [(one, kind) for one in every if (kind := kind_of(one)) and one.is_file()]
             if not usable:
                 raise PcdnetError(f"the pattern {path} matches no picture, video or .npz file; mend it")
@@ -159,14 +159,6 @@ def kind_of(path: Path) -> Kind | None:
     if suffix in video.VIDEOS:
         return "video"
     return "picture" if is_picture(path) else None
-
-
-def _frames(path: Path) -> int:
-    """How many frames a video says that it has; at least 1."""
-    with video._container(path) as container:
-        stream = container.streams.video[0]
-        length = float((container.duration or 0) / 1e6 * (stream.average_rate or 0))
-        return max(1, stream.frames or round(length))
 
 
 def _file(path: Path, kind: Kind) -> Input:

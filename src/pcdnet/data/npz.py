@@ -29,20 +29,26 @@ _LONGEST_HEADER = 10_000  # characters; NumPy's own limit for headers that are p
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class Member:
     """An array in the file whose header is read and whose values are not."""
 
     label: str
+    """What messages call it."""
     stream: zipfile.ZipExtFile
+    """The file, at the first value."""
     shape: tuple[int, ...]
+    """As the header claims; the values may end before."""
     dtype: np.dtype[np.generic]
+    """The type of its values."""
 
     @property
     def bytes(self) -> int:
+        """How much memory its values take."""
         return prod(self.shape) * self.dtype.itemsize
 
-    def first(self, count: int) -> _Member:
-        return _Member(self.label, self.stream, (min(count, self.shape[0]), *self.shape[1:]), self.dtype)
+    def first(self, count: int) -> Member:
+        """The same array, as if it had no more entries than these along its first axis."""
+        return Member(self.label, self.stream, (min(count, self.shape[0]), *self.shape[1:]), self.dtype)
 
 
 def read(path: str | Path, limit: int | None = None) -> Scenes:
@@ -63,8 +69,8 @@ def read(path: str | Path, limit: int | None = None) -> Scenes:
             if "image" not in names:
                 there = ", ".join(names) or "nothing"
                 raise PcdnetError(f"{path} has no array 'image' (it holds {there}); save the images under that name")
-            members = {name: _open(file, name, path, stack) for name in wanted}
-            _check_sizes(members)
+            members = {name: open_member(file, name, path, stack) for name in wanted}
+            check_sizes(members)
             count = members["image"].shape[0]
             if limit is not None:
                 members |= {name: members[name].first(limit) for name in wanted if name not in box_arrays.ARRAYS}
@@ -93,7 +99,8 @@ def read(path: str | Path, limit: int | None = None) -> Scenes:
     )
 
 
-def _open(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _Member:
+def open_member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> Member:
+    """An array of an .npz file with its header read; it stays open as long as `stack`."""
     label = f"{name!r} of {path}"
     member = f"{name}.npy" if f"{name}.npy" in file.namelist() else name
     stream = stack.enter_context(file.open(member))
@@ -110,10 +117,10 @@ def _open(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _Me
         raise PcdnetError(f"{label} is stored column by column; save numpy.ascontiguousarray of it")
     if any(side < 0 for side in shape):
         raise PcdnetError(f"{label} claims the shape {shape}; save it again with numpy.savez")
-    return _Member(label, stream, shape, dtype)
+    return Member(label, stream, shape, dtype)
 
 
-def _check_sizes(members: dict[str, _Member]) -> None:
+def check_sizes(members: dict[str, Member]) -> None:
     """Refuse what cannot be images and their truth, before anything is unpacked."""
     image = members["image"]
     if image.dtype != np.uint8:
@@ -145,7 +152,7 @@ def _check_sizes(members: dict[str, _Member]) -> None:
             )
 
 
-def _values(member: _Member) -> Shaped[np.ndarray, "*any"]:
+def _values(member: Member) -> Shaped[np.ndarray, "*any"]:
     """Unpack an array piece by piece; what the file claims beyond its end is no longer believed."""
     values = np.empty(member.shape, member.dtype)
     room = values.reshape(-1).view(np.uint8)

@@ -38,7 +38,7 @@ def images(path: Path) -> Iterator[UInt8[np.ndarray, "H W C"]]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[npz._Member]:
+def _opened(path: Path) -> Iterator[npz.Member]:
     """The array `image` with its header read; whatever goes wrong until it is closed is told as one sentence."""
     try:
         with ExitStack() as open_files:
@@ -46,8 +46,8 @@ def _opened(path: Path) -> Iterator[npz._Member]:
             if not {"image", "image.npy"} & set(file.namelist()):
                 there = ", ".join(name.removesuffix(".npy") for name in file.namelist()[:5]) or "nothing"
                 raise PcdnetError(f"{path} has no array 'image' (it holds {there}); save the images under that name")
-            member = npz._open(file, "image", path, open_files)
-            npz._check_sizes({"image": member})
+            member = npz.open_member(file, "image", path, open_files)
+            npz.check_sizes({"image": member})
             yield member
     except FileNotFoundError:
         raise PcdnetError(f"{path} does not exist; give the path of an .npz file") from None

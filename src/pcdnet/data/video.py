@@ -124,6 +124,7 @@ def _av() -> Any:
 
 
 def _container(path: Path) -> InputContainer:
+    """The file as a container of the kind that its first bytes tell, and of no other."""
     try:
         with path.open("rb") as file:
             start = file.read(12)

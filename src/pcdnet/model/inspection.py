@@ -81,31 +81,26 @@ def inspect(model: PCDNet, image: Float[Tensor, "C H W"]) -> Inspection:
     """Repeat greedy selection on one image of values in [0, 1], in evaluation mode, and tell of every step."""
     walk = _Walk(model, image)
     found = select(walk.search, model.config.objects)
-    chosen = [int(t) for t in found.candidate[0].tolist() if t != EMPTY]
-    layers = model(image[None])
-    where = layers.placement
-    kept = torch.stack([where.prototype[0], where.row[0], where.column[0]], dim=1)[where.exists[0]].tolist()
     steps, proposals = [], walk.proposals()
-    for t in chosen:
+    for t in found.candidate[0].tolist():
+        if t == EMPTY:
+            break
         steps.append(walk.step(t))
         walk.choose(t)
     steps.append(walk.step(None))
-    return Inspection(
-        proposals=proposals,
-        steps=tuple(steps),
-        error=float((layers.reconstruction[0] - image).square().sum()),
-        refined=kept != [[step.chosen.prototype, *step.chosen.position] for step in steps if step.chosen is not None],
-    )
+    error, refined = _end(model, image, steps)
+    return Inspection(proposals=proposals, steps=tuple(steps), error=error, refined=refined)
 
 
 @torch.inference_mode()
 def locate(model: PCDNet, image: Float[Tensor, "C H W"], prototype: int) -> Localization:
     """The localization map in which the search finds the places of a prototype."""
-    cell = _Cell.of(model, image)
-    (top, left), (h, w) = cell.offset[prototype].tolist(), cell.geometry.frame
+    tight, offset = model.bank().tight()
+    geometry = _geometry(model, image, tight)
+    (top, left), (h, w), (my, mx) = offset[prototype].tolist(), geometry.frame, geometry.margin
     return Localization(
-        heat=cell.maps[prototype],
-        origin=(-cell.geometry.margin[0] - top, -cell.geometry.margin[1] - left),
+        heat=model.maps(image[None], tight, geometry)(slice(0, 1), slice(prototype, prototype + 1))[0, 0],
+        origin=(-my - top, -mx - left),
         middle=(top + h / 2, left + w / 2),
     )
 
@@ -138,6 +133,21 @@ def stages(
     )
 
 
+def _end(model: PCDNet, image: Float[Tensor, "C H W"], steps: list[Step]) -> tuple[float, bool]:
+    """The error of the final decomposition, and whether it is another than that of the steps."""
+    if model.config.refinement == 0:
+        return steps[-1].error, False
+    layers = model(image[None])
+    where = layers.placement
+    kept = torch.stack([where.prototype[0], where.row[0], where.column[0]], dim=1)[where.exists[0]].tolist()
+    chosen = [[step.chosen.prototype, *step.chosen.position] for step in steps if step.chosen is not None]
+    return float((layers.reconstruction[0] - image).square().sum()), kept != chosen
+
+
+def _geometry(model: PCDNet, image: Float[Tensor, "C H W"], tight: PrototypeBank) -> Geometry:
+    return Geometry.of((image.shape[1], image.shape[2]), tight.frame, model.config.overhang)
+
+
 @dataclass(frozen=True, slots=True)
 class _Cell:
     """The search of one image, as the network sets it up, and the maps that its candidates are the peaks of."""
@@ -151,9 +161,9 @@ class _Cell:
     def of(model: PCDNet, image: Float[Tensor, "C H W"]) -> _Cell:
         images, bank = image[None], model.bank()
         tight, offset = bank.tight()
-        geometry = Geometry.of((image.shape[1], image.shape[2]), tight.frame, model.config.overhang)
+        geometry = _geometry(model, image, tight)
         scales = Scales(tight.prototypes, tight.masks, model.config.channels)
-        search = model._search(images, bank, tight, offset, geometry, scales, model.config.peaks)
+        search = model.search(images, bank, tight, offset, geometry, scales, model.config.peaks)
         maps = model.maps(images, tight, geometry)(slice(0, 1), slice(0, len(tight.prototypes)))[0]
         return _Cell(offset, geometry, search, maps)
 

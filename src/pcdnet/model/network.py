@@ -145,7 +145,7 @@ class PCDNet(nn.Module):
             Geometry.of((H, W), bank.frame, self.config.overhang)  # says how to cure it
         geometry = Geometry.of((H, W), tight.frame, self.config.overhang)
         scales = Scales(tight.prototypes, tight.masks, self.config.channels)
-        search = self._search(images, bank, tight, offset, geometry, scales, self.config.peaks)
+        search = self.search(images, bank, tight, offset, geometry, scales, self.config.peaks)
         selection = select(search, self.config.objects, margins=self.training)
         placement = placed(search.candidates, selection, offset)
         if self.training or self.config.refinement == 0:
@@ -154,12 +154,12 @@ class PCDNet(nn.Module):
         if len(open_images) == 0:
             return placement
         peaks = DEEPER * self.config.peaks
-        deeper = self._search(images[open_images], bank, tight, offset, geometry, scales, peaks)
+        deeper = self.search(images[open_images], bank, tight, offset, geometry, scales, peaks)
         again = refine(deeper, select(deeper, self.config.objects), self.config.refinement)
         better = again.gain.sum(1) - selection.gain[open_images].sum(1) >= LEAST_CHANGE
         return placement.replaced(open_images, placed(deeper.candidates, again, offset), better)
 
-    def _search(
+    def search(
         self,
         images: Float[Tensor, "B C H W"],
         bank: PrototypeBank,
@@ -169,6 +169,7 @@ class PCDNet(nn.Module):
         scales: Scales,
         peaks: int,
     ) -> Search:
+        """What selection chooses from: the candidates of a tight bank in the images, and how they are coloured."""
         maps = self.maps(images, tight, geometry)
         reach = 1 if self.config.localization == "phase" else max(1, int(REACH * min(geometry.frame)))
         candidates = propose(maps, images, len(tight.prototypes), geometry, peaks, reach)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
@@ -12,8 +14,48 @@ Points = Sequence[tuple[float, float]]
 MOST_POINTS = 300
 """A longer curve is thinned to means of neighbours: more points than pixels tell nothing."""
 
+QUALITY = {"fg_ari": "FG-ARI", "f1": "F1"}
+"""Scores that tell how good a run is, by the names of its metrics, best first; the others stand in for the first."""
+
 _WIDTH, _HEIGHT = 360, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 10, 24
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curve:
+    """A picture of numbers over steps, and what it shows."""
+
+    name: str
+    note: str
+    """More about it, in a few words."""
+    last: str
+    """The last value, written out."""
+    svg: Markup
+
+
+def learning_curves(metrics: Sequence[Mapping[str, Any]], prototypes: int) -> list[Curve]:
+    """Loss, quality, error and use over the steps of a run, from the lines of its metrics; those that are known.
+
+    Quality is FG-ARI, or F1 where the truth is known as boxes only.
+    """
+    validations = [{"step": line["step"], **line["validation"]} for line in metrics if "validation" in line]
+    quality = "fg_ari" if _series(validations, "fg_ari") else "f1"
+    known = [
+        ("loss", "what training minimises", ".2g", _series(metrics, "loss"), (True, None, None)),
+        (QUALITY[quality], "in validation", ".4f", _series(validations, quality), (False, None, 1)),
+        ("MSE", "in validation", ".2g", _series(validations, "mse"), (True, None, None)),
+        ("prototypes in use", f"of {prototypes}", ".0f", _series(metrics, "in_use"), (False, 0, prototypes)),
+    ]
+    curves = []
+    for name, note, form, points, (log, low, high) in known:
+        svg = curve(points, log=log, low=low, high=high)
+        if svg:
+            curves.append(Curve(name=name, note=note, last=format(points[-1][1], form), svg=svg))
+    return curves
+
+
+def _series(lines: Sequence[Mapping[str, Any]], key: str) -> Points:
+    return [(line["step"], line[key]) for line in lines if line.get(key) is not None]
 
 
 def curve(points: Points, *, log: bool = False, low: float | None = None, high: float | None = None) -> Markup:

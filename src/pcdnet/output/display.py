@@ -81,10 +81,12 @@ def line(progress: Progress) -> str:
 
 
 def summary(scores: Evaluation) -> str:
-    """The scores that matter, in one line."""
+    """The scores that matter, in one line: FG-ARI or, where the truth is known as boxes only, F1 and AP50."""
     parts = []
     if scores.fg_ari is not None and scores.perfect is not None:
         parts = [f"FG-ARI {scores.fg_ari:.4f}", f"perfect {100 * scores.perfect:.1f} %"]
+    elif scores.f1 is not None:
+        parts = [f"F1 {scores.f1:.4f}", *([] if scores.ap50 is None else [f"AP50 {scores.ap50:.4f}"])]
     return "  ".join([*parts, f"MSE {_small(scores.mse)}", f"{scores.objects:.2f} objects per image"])
 
 

@@ -5,24 +5,28 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Integer, Shaped, UInt8
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from PIL import Image
+from matplotlib import colormaps
+from PIL import Image, features
 
 from pcdnet.decomposition import Decomposition
-from pcdnet.errors import PcdnetError
-from pcdnet.output.curves import Points, curve
+from pcdnet.output.curves import learning_curves
 from pcdnet.output.events import listed, told
-from pcdnet.output.figures import as_rgb, panels, prototype_colours
+from pcdnet.output.figures import LAYERS, SMALL, as_rgb, object_pictures, panels, prototype_colours, tight_frame
 from pcdnet.output.files import whole_file
 
-LAYERS = 6
+SHOWN_OBJECTS = 24
 """Objects of a scene that are shown one by one at most."""
+LARGEST, HEAVY = 480, 24_000
+"""Pixels of a picture's longer side at most; bytes beyond which it is packed with a small loss."""
+BRIGHTER = 3
+"""Errors are shown so many times brighter than they are."""
 IDLE = 0.25
 """A prototype chosen less often than this share of its fair share is marked as idle."""
 ALIKE = 0.95
@@ -31,9 +35,17 @@ ALIKE = 0.95
 _TILES = (  # key, name, how it is written, in which unit, what it means
     ("fg_ari", "FG-ARI", ".2f", "%", "agreement with the true objects, on their pixels"),
     ("perfect", "perfect scenes", ".2f", "%", "scenes whose objects are all right to the pixel"),
+    ("f1", "F1", ".2f", "%", "harmonic mean of precision and recall, at an IoU of 0.5"),
+    ("precision", "precision", ".2f", "%", "found objects that are true"),
+    ("recall", "recall", ".2f", "%", "true objects that were found"),
+    ("ap50", "AP50", ".2f", "%", "average precision at an IoU of 0.5"),
+    ("f1_at_30", "F1 at IoU 0.3", ".2f", "%", "the same, where boxes need not fit so well"),
     ("count_accuracy", "count accuracy", ".2f", "%", "scenes with the right number of objects"),
+    ("count_error", "count error", ".2f", "", "objects too many or too few, per image"),
     ("miou", "mIoU", ".2f", "%", "overlap of true and found objects"),
     ("ari", "ARI", ".2f", "%", "agreement on all pixels, background included"),
+    ("purity", "purity", ".2f", "%", "matched objects of the kind that is usual for their prototype"),
+    ("semantic_accuracy", "semantic accuracy", ".2f", "%", "true objects found by a prototype of their kind"),
     ("mse", "MSE", ".2g", "", "squared error per pixel and channel"),
     ("objects", "objects", ".2f", "", "found per image, on average"),
     ("images_per_second", "images/s", ",.0f", "", "taken apart, on this machine"),
@@ -68,6 +80,28 @@ class BankHealth:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Sightings:
+    """What one prototype's objects looked like, and where they were."""
+
+    colours: Sequence[tuple[UInt8[np.ndarray, "3"], float]] = ()
+    """The usual colours of its objects with their shares, most frequent first."""
+    places: Float[np.ndarray, "rows columns"] | None = None
+    """How often its objects were where, on a coarse grid over the image; None where it has none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Exhibit:
+    """A scene to show taken apart."""
+
+    title: str
+    """Why it is shown: best, median or worst."""
+    note: str
+    """How well it went, in words."""
+    image: Float[np.ndarray, "H W C"]
+    found: Decomposition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Report:
     """Everything that the page shows."""
 
@@ -75,18 +109,24 @@ class Report:
     """What the run is called."""
     data: str
     """What the scores were measured on, in words."""
-    scores: Mapping[str, float | int | None]
+    training: str = ""
+    """How long training took, in words."""
+    scores: Mapping[str, Any]
     """Scores by the names of `eval --json`; those that are None or missing are left out."""
     prototypes: Float[np.ndarray, "P h w"]
     masks: Float[np.ndarray, "P h w"]
     background: Float[np.ndarray, "H W C"] | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
+    """What a person calls the prototypes, those that have a name."""
     health: BankHealth
+    sightings: Sequence[Sightings]
+    """One of each prototype."""
     metrics: Sequence[Mapping[str, Any]]
     """The lines of the run's metrics file."""
-    images: Float[np.ndarray, "n H W C"]
-    """Scenes to show taken apart."""
-    decompositions: Sequence[Decomposition]
-    """Their decompositions."""
+    gallery: Sequence[Exhibit]
+    """Scenes to show taken apart, the best first."""
+    ranking: str
+    """What the best scenes are best by."""
     config: str
     """The configuration as TOML."""
     command: str
@@ -113,11 +153,6 @@ def bank_use(
 
 def write_report(report: Report, path: str | Path) -> None:
     """Write the page, whole or not at all."""
-    if len(report.images) != len(report.decompositions):
-        raise PcdnetError(
-            f"{len(report.images)} images and {len(report.decompositions)} decompositions make no page; "
-            f"give a decomposition for each image"
-        )
     page = render(report)
     with whole_file(path) as file:
         file.write(page.encode())
@@ -132,21 +167,20 @@ def render(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    scenes, headings = _scenes(report)
     return environment.get_template("report.html").render(
         report=report,
         tiles=_tiles(report.scores),
+        kinds=[(kind, f"{100 * recall:.2f} %") for kind, recall in (report.scores.get("recall_by_kind") or {}).items()],
         summary=_summary(report.health),
         cards=_cards(report),
-        background=None if report.background is None else _png(as_rgb(report.background)),
-        curves=_curves(report.metrics, len(report.prototypes)),
+        background=None if report.background is None else _picture(as_rgb(report.background)),
+        curves=learning_curves(report.metrics, len(report.prototypes)),
         events=told(line for line in report.metrics if "event" in line),
-        scenes=scenes,
-        headings=headings,
+        gallery=_gallery(report),
     )
 
 
-def _tiles(scores: Mapping[str, float | int | None]) -> list[dict[str, str]]:
+def _tiles(scores: Mapping[str, Any]) -> list[dict[str, str]]:
     tiles = []
     for key, name, form, unit, meaning in _TILES:
         value = scores.get(key)
@@ -170,63 +204,80 @@ def _cards(report: Report) -> list[dict[str, Any]]:
     health = report.health
     cards = []
     for p, colour in enumerate(prototype_colours(np.arange(len(report.prototypes)))):
-        near = health.nearest(p)
-        twin = near is not None and bool(health.likeness[p, near] > ALIKE)
+        near, seen = health.nearest(p), report.sightings[p]
         cards.append(
             {
                 "number": p,
-                "colour": f"#{bytes(colour).hex()}",
-                "prototype": _png(as_rgb(report.prototypes[p][..., None])),
-                "mask": _png(as_rgb(report.masks[p][..., None])),
+                "name": report.names.get(p, ""),
+                "colour": _hex(colour),
+                "prototype": _picture(as_rgb((report.prototypes[p] * report.masks[p])[..., None])),
+                "mask": _picture(as_rgb(report.masks[p][..., None])),
+                "places": None if seen.places is None else _picture(_heat(seen.places)),
+                "colours": [(_hex(value), f"{100 * share:.0f} %") for value, share in seen.colours],
                 "usage": f"{100 * health.usage[p]:.1f} %",
                 "idle": bool(health.idle[p]),
                 "error": "none" if np.isnan(health.error[p]) else f"{health.error[p]:.2g}",
                 "alike": "none" if near is None else f"{near} ({health.likeness[p, near]:.2f})",
-                "twin": twin,
+                "twin": near is not None and bool(health.likeness[p, near] > ALIKE),
                 "split": f"step {health.changed[p]:,}" if health.changed[p] > 0 else "never",
             }
         )
     return cards
 
 
-def _curves(metrics: Sequence[Mapping[str, Any]], prototypes: int) -> list[dict[str, Any]]:
-    """Loss, quality and use over the steps; without the truth, quality is the error of the reconstruction."""
-    validations = [{"step": line["step"], **line["validation"]} for line in metrics if "validation" in line]
-    loss, fg_ari, mse = _series(metrics, "loss"), _series(validations, "fg_ari"), _series(validations, "mse")
-    in_use = _series(metrics, "in_use")
-    quality = ("FG-ARI", "in validation", ".4f", fg_ari, curve(fg_ari, high=1))
-    if not fg_ari:
-        quality = ("MSE", "in validation", ".2g", mse, curve(mse, log=True))
-    drawn = [
-        ("loss", "what training minimises", ".2g", loss, curve(loss, log=True)),
-        quality,
-        ("prototypes in use", f"of {prototypes}", ".0f", in_use, curve(in_use, low=0, high=prototypes)),
-    ]
-    return [
-        {"name": name, "note": note, "last": format(points[-1][1], form), "svg": svg}
-        for name, note, form, points, svg in drawn
-        if svg
-    ]
+def _gallery(report: Report) -> list[dict[str, Any]]:
+    """The scenes with their whole pictures, and their objects alone: on canvases if these are small, else cut out."""
+    few = max((len(exhibit.found) for exhibit in report.gallery), default=0) <= LAYERS
+    behind = 0.0 if report.background is None else 0.5
+    rows, columns = tight_frame(report.masks)
+    scenes = []
+    for exhibit in report.gallery:
+        found, whole = exhibit.found, few and exhibit.image.shape[1] <= SMALL
+        image, painted, semantics, instances = panels(exhibit.image, found, 0)
+        left = as_rgb(BRIGHTER * np.abs(exhibit.image - found.reconstruction))
+        names = ("image", "painted", f"left over, x{BRIGHTER}", "kinds", "objects")
+        pictures = dict(zip(names, (image, painted, left, semantics, instances), strict=True))
+        bank = (report.prototypes, report.masks)
+        if not whole:
+            bank = (report.prototypes[:, rows, columns], report.masks[:, rows, columns])
+        alone = object_pictures(found, *bank, behind=behind, canvas=whole)[:SHOWN_OBJECTS]
+        kinds = found.prototypes[:SHOWN_OBJECTS]
+        scenes.append(
+            {
+                "title": exhibit.title,
+                "note": exhibit.note,
+                "pictures": {name: _picture(shown) for name, shown in pictures.items() if shown is not None},
+                "objects": [
+                    {"picture": _picture(picture), "name": report.names.get(kind, str(kind)), "colour": _hex(colour)}
+                    for picture, kind, colour in zip(alone, kinds.tolist(), prototype_colours(kinds), strict=True)
+                ],
+                "more": len(found) - len(alone),
+                "whole": whole,
+            }
+        )
+    return scenes
 
 
-def _series(lines: Sequence[Mapping[str, Any]], key: str) -> Points:
-    return [(line["step"], line[key]) for line in lines if line.get(key) is not None]
+def _heat(places: Float[np.ndarray, "rows columns"]) -> UInt8[np.ndarray, "rows columns 3"]:
+    """A map of how often something was where, the most frequent place the brightest."""
+    colours = colormaps["inferno"](np.sqrt(places / max(places.max(), 1e-12)))
+    return as_rgb(np.asarray(colours)[..., :3])
 
 
-def _scenes(report: Report) -> tuple[list[list[str | None]], list[str]]:
-    """The pictures of every scene, None where it has fewer objects, and what they show."""
-    layers = min(LAYERS, max((len(found) for found in report.decompositions), default=0))
-    headings = ["image", "painted", *(str(n + 1) for n in range(layers)), "kinds", "objects"]
-    rows = [
-        [None if picture is None else _png(picture) for picture in panels(image, found, layers)]
-        for image, found in zip(report.images, report.decompositions, strict=True)
-    ]
-    return rows, headings
+def _hex(colour: UInt8[np.ndarray, "3"]) -> str:
+    return f"#{bytes(colour).hex()}"
 
 
-def _png(picture: UInt8[np.ndarray, "H W 3"]) -> str:
-    """A picture as the text of a data address."""
-    buffer = io.BytesIO()
-    pixels: Shaped[np.ndarray, "H W 3"] = np.ascontiguousarray(picture)
-    Image.fromarray(pixels).save(buffer, format="png", optimize=True)
-    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+def _picture(pixels: UInt8[np.ndarray, "H W 3"]) -> str:
+    """A picture as the text of a data address, small enough for a page that is mailed."""
+    grey = bool((pixels == pixels[..., :1]).all())
+    flat: Shaped[np.ndarray, "..."] = np.ascontiguousarray(pixels[..., 0] if grey else pixels)
+    picture = Image.fromarray(flat)
+    if max(picture.size) > LARGEST:
+        picture.thumbnail((LARGEST, LARGEST))
+    buffer, kind = io.BytesIO(), "png"
+    picture.save(buffer, format=kind, optimize=True)
+    if buffer.tell() > HEAVY and features.check("webp"):  # type: ignore[no-untyped-call]
+        buffer, kind = io.BytesIO(), "webp"
+        picture.convert("RGB").save(buffer, format=kind, quality=88)
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"

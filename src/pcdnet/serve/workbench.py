@@ -16,7 +16,7 @@ from jaxtyping import Float, UInt8
 
 import pcdnet
 from pcdnet.decomposition import Decomposition
-from pcdnet.model.inspection import Proposal, inspect, locate
+from pcdnet.model.inspection import Inspection, Proposal, inspect, locate
 from pcdnet.model.network import PCDNet
 from pcdnet.output.export.coco import FILE as COCO
 from pcdnet.output.export.coco import write_coco
@@ -54,6 +54,7 @@ class Workbench:
             self.samples = self.samples.first(SAMPLES)
             if len(self.samples) == 0 or self.samples.images.shape[3] != self.model.config.channels:
                 self.samples = None
+        self._inspected: tuple[UInt8[np.ndarray, "H W C"], Inspection] | None = None
         with torch.no_grad():
             self._bank = self.model.bank().map(torch.Tensor.detach)
 
@@ -126,8 +127,7 @@ class Workbench:
             fixed=self._bank.background is not None,
             fit=False,
         )
-        image = tensor(pixels, self._bank)
-        seen = inspect(self.model, image)
+        image, seen = tensor(pixels, self._bank), self._inspect(pixels)
         return messages.Inside(
             candidates=[_proposed(proposal) for proposal in seen.proposals],
             steps=[
@@ -176,6 +176,12 @@ class Workbench:
         channels = self.model.config.channels
         picture = None if scene.image is None else checked(scene.image.values(), channels)
         return painted(scene, self._bank, channels, picture), picture
+
+    def _inspect(self, pixels: UInt8[np.ndarray, "H W C"]) -> Inspection:
+        """What the search did with a picture; asked again for another map, the same picture is not searched anew."""
+        if self._inspected is None or not np.array_equal(self._inspected[0], pixels):
+            self._inspected = pixels, inspect(self.model, tensor(pixels, self._bank))
+        return self._inspected[1]
 
     def _heat(self, image: Float[torch.Tensor, "C H W"], prototype: int) -> messages.Heat:
         if prototype >= self.model.config.prototypes:

@@ -66,7 +66,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int) -> Choice:
         prototypes=len(seeds.prototypes),
         prototype_size=frame,
         objects=min(MOST_OBJECTS, math.ceil(ROOM * most) + 1),
-        peaks=min(MOST_PEAKS, math.ceil(ROOM * alike) + 2),
+        peaks=min(MOST_PEAKS, math.ceil(ROOM * max(alike, most / 3)) + 4),
         channels=C,
         background=not black,
         localization="gain",

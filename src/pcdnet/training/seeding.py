@@ -9,6 +9,7 @@ is learned as ever, from the error of its reconstructions.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +42,10 @@ MOST_BLOBS = 3000
 
 SURE = 1.5
 """Raw mask values lie in [1 - SURE, SURE] at the start: pixels that all blobs agree on withstand the noise on masks."""
+
+
+SPARE_NOISE = 0.15
+"""Half width of the noise that tells spare prototypes from the seeds they are copied from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +94,12 @@ def sow(model: PCDNet, images: UInt8[np.ndarray, "N H W C"], seed: int) -> None:
     n = len(seeds.prototypes)
     model.prototypes[:n] = torch.from_numpy(seeds.prototypes)
     model.masks[:n] = torch.from_numpy(seeds.masks) * (2 * SURE - 1) + (1 - SURE)
+    # Where there are fewer shapes than prototypes, the commonest get a second chance to be told apart.
+    counts = np.bincount(seeds.kinds[seeds.kinds >= 0], minlength=n)
+    for spare, kind in zip(range(n, len(model.prototypes)), itertools.cycle(np.argsort(-counts)), strict=False):
+        for values in (model.prototypes, model.masks):
+            noise = rng.uniform(-SPARE_NOISE, SPARE_NOISE, values.shape[1:]).astype(np.float32)
+            values[spare] = values[int(kind)] + torch.from_numpy(noise).to(values)
 
 
 def still_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int]) -> Float32[np.ndarray, "H W C"]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 from onnx import checker, helper
 
+from pcdnet.config import ModelConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry
@@ -18,6 +21,7 @@ from pcdnet.model.onnx.graph import FLOAT, Graph, Value, expand, gather, unsquee
 from pcdnet.model.onnx.localization import gain_maps, numbers, phase_maps
 from pcdnet.model.onnx.peaks import propose
 from pcdnet.model.onnx.selection import select
+from pcdnet.model.onnx.solidity import solid
 from pcdnet.model.selection import EMPTY
 
 OPSET, IR = 17, 8
@@ -25,6 +29,16 @@ OPSET, IR = 17, 8
 
 LARGEST = 2048
 """Pixels of an image's side at most: the matrices of the Fourier transform grow with its square."""
+
+NUMBERS = (
+    *("prototypes", "prototype_size", "objects", "peaks", "channels", "background", "min_gain", "refinement"),
+    *("overhang", "brightest", "min_visible", "min_solid"),
+)
+"""Fields of the configuration that the graph follows whatever their value; but for refinement, which is left out of
+it, as the file says itself."""
+
+WAYS: dict[str, tuple[Any, ...]] = {"localization": ("phase", "gain"), "colour": ("solve", "network", "none")}
+"""Fields of which it follows these values."""
 
 MEANING = {
     "images": "batch x channels x height x width, values from 0 to 1",
@@ -42,6 +56,7 @@ def written(model: PCDNet, size: tuple[int, int], batch: int, names: Sequence[st
     """The ONNX file; see `pcdnet.model.onnx.to_onnx`."""
     raw = PrototypeBank(model.prototypes, model.masks, model.background)
     bank = raw.map(lambda values: values.detach().cpu().float().clamp(0, 1))
+    _check_config(model.config)
     _check(bank, size, batch)
     config, N = model.config, model.config.objects
     graph = Graph()
@@ -64,6 +79,17 @@ def written(model: PCDNet, size: tuple[int, int], batch: int, names: Sequence[st
     checker.check_model(proto)
     whole: bytes = proto.SerializeToString()
     return whole
+
+
+def _check_config(config: ModelConfig) -> None:
+    """Refuse what the graph would not follow; a field that is off, as by default, asks for nothing."""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.name not in NUMBERS and value not in WAYS.get(field.name, (field.default,)):
+            raise PcdnetError(
+                f"model.{field.name} is {value!r}, which an ONNX file cannot express; "
+                f"train with {field.default!r}, or use the model in Python"
+            )
 
 
 def _check(bank: PrototypeBank, size: tuple[int, int], batch: int) -> None:
@@ -96,6 +122,9 @@ def _found(
         maps = gain_maps(images, shape, tight, geometry, config.brightest)
         reach = max(1, int(REACH * min(geometry.frame)))
     places = propose(maps, batch, len(tight.prototypes), geometry, config.peaks, reach)
+    if config.min_solid > 0:
+        there = solid(images, shape, tight, geometry, places, config.min_solid, config.brightest)
+        places = dataclasses.replace(places, exists=places.exists & there)
     colours: Value | None = None
     if model.colour is not None:
         colours = network_colours(images, shape, model.colour, bank, offset.numpy(), geometry, places)

@@ -1,7 +1,7 @@
 // The prototypes: their numbers, their little pictures, their names.
 
 import { numbers, rename } from "./api.js";
-import { make, radios } from "./dom.js";
+import { dots, make, radios } from "./dom.js";
 
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
@@ -36,14 +36,14 @@ export class Bank {
     return y >= 0 && x >= 0 && y < this.h && x < this.w && this.masks[(p * this.h + y) * this.w + x] > 0.5;
   }
 
-  // A framed picture of a prototype in a colour, cut to what is seen of it, with whole dots a pixel.
-  thumb(p, colour = [1, 1, 1], dots = 40) {
+  // A framed picture of a prototype in a colour, cut to what is seen of it.
+  thumb(p, colour = [1, 1, 1], room = 40) {
     const frame = make("span", { class: "thumb" });
-    frame.append(this.drawn(p, colour, dots));
+    frame.append(this.drawn(p, colour, room));
     return frame;
   }
 
-  drawn(p, colour, dots) {
+  drawn(p, colour, room) {
     const [top, left, bottom, right] = this.boxes[p];
     const data = new ImageData(right - left, bottom - top);
     for (let y = top; y < bottom; y++) {
@@ -56,8 +56,7 @@ export class Bank {
     }
     const canvas = make("canvas", { width: data.width, height: data.height, "aria-hidden": "true" });
     canvas.getContext("2d").putImageData(data, 0, 0);
-    const fits = dots / Math.max(data.width, data.height);
-    const scale = fits >= 1 ? Math.floor(fits) : fits;
+    const scale = dots(room / Math.max(data.width, data.height));
     canvas.style.width = `${data.width * scale}px`;
     canvas.style.height = `${data.height * scale}px`;
     return canvas;
@@ -77,7 +76,9 @@ export function showBank(bank, place, renaming, told, changed) {
     const card = make("div", { class: "kind" });
     card.style.setProperty("--kind", bank.hex[p]);
     const pair = make("div", { class: "pair" });
-    pair.append(plane(bank, bank.prototypes, p, `prototype ${p}`), plane(bank, bank.masks, p, "its mask"));
+    // Where nothing is painted, a prototype's values mean nothing.
+    const painted = bank.prototypes.map((value, at) => value * bank.masks[at]);
+    pair.append(plane(bank, painted, p, `prototype ${p}`), plane(bank, bank.masks, p, "its mask"));
     const name = make("input", { type: "text", maxlength: 60, "aria-label": `Name of prototype ${p}`, autocomplete: "off", spellcheck: "false" });
     name.value = bank.names[p];
     name.readOnly = !renaming;

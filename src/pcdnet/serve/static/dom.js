@@ -36,6 +36,9 @@ export function check(group, value) {
   for (const input of group.querySelectorAll("input")) input.checked = input.value === String(value);
 }
 
+// Dots on the screen for a pixel: whole ones, so that equal pixels are equally large, unless much room would be lost.
+export const dots = (room) => (Math.floor(room) >= 0.75 * room ? Math.floor(room) : room);
+
 export const number = (value = 0) => {
   const size = Math.abs(value);
   if (size < 0.005) return "0";

@@ -1,8 +1,10 @@
 // Inside the PC cell: the localization map of a prototype, and greedy selection step by step.
 
 import { inspect, numbers } from "./api.js";
-import { check, find, make, number } from "./dom.js";
-import { paint, view } from "./painter.js";
+import { check, dots, find, make, number } from "./dom.js";
+import { paint, show, view } from "./painter.js";
+
+const [WIDEST, HIGHEST] = [480, 360];
 
 // From dark over violet and orange to a pale yellow, in equal steps of lightness.
 const RAMP = [[8, 6, 20], [58, 20, 92], [140, 38, 108], [214, 78, 74], [250, 150, 50], [252, 232, 160]];
@@ -11,6 +13,20 @@ function ramp(share) {
   const place = Math.min(Math.max(share, 0), 1) * (RAMP.length - 1);
   const low = Math.min(Math.floor(place), RAMP.length - 2);
   return RAMP[low].map((value, c) => value + (place - low) * (RAMP[low + 1][c] - value));
+}
+
+function drawn(data) {
+  const canvas = make("canvas");
+  show(canvas, data);
+  return canvas;
+}
+
+// How many peaks there are, and how high they are, in words.
+function heights(peaks) {
+  if (peaks.length === 0) return "no peak is tried";
+  const [first, last] = [peaks[0], peaks.at(-1)].map((height) => (Math.abs(height) < 1 ? height.toFixed(3) : number(height)));
+  if (peaks.length === 1) return `1 peak, of height ${first}`;
+  return `${peaks.length} peaks, of heights from ${first} down to ${last}`;
 }
 
 export class Inside {
@@ -77,34 +93,22 @@ export class Inside {
 
   #scale(canvas) {
     const [H, W] = this.scene.size;
-    const room = Math.min(canvas.parentElement.clientWidth || 320, 360);
-    return Math.max(1, Math.floor(room / Math.max(H, W)));
+    return dots(Math.min(Math.min(canvas.parentElement.clientWidth || 320, WIDEST) / W, HIGHEST / H));
   }
 
   #drawHeat() {
     const { map, candidates } = this.found;
     const [H, W] = this.scene.size;
-    const [rows, columns] = map.heat.shape;
     const canvas = find("heat");
     const scale = this.#scale(canvas);
-    canvas.width = W * scale;
-    canvas.height = H * scale;
+    canvas.width = Math.round(W * scale);
+    canvas.height = Math.round(H * scale);
     const context = canvas.getContext("2d");
-    let [low, high] = [Infinity, -Infinity];
-    for (const value of this.heat) [low, high] = [Math.min(low, value), Math.max(high, value)];
-    const [top, left] = [map.origin[0] + map.middle[0], map.origin[1] + map.middle[1]];
-    this.#dimmed(context, scale);
-    const least = Math.max(low, 0);
-    for (let y = 0; y < rows; y++) {
-      for (let x = 0; x < columns; x++) {
-        const share = (this.heat[y * columns + x] - least) / (high - least || 1);
-        if (share <= 0.02) continue;
-        context.globalAlpha = Math.min(1, 2 * share);
-        context.fillStyle = `rgb(${ramp(share)})`;
-        context.fillRect(Math.round((left + x - 0.5) * scale), Math.round((top + y - 0.5) * scale), scale, scale);
-      }
-    }
-    context.globalAlpha = 1;
+    context.imageSmoothingEnabled = false;
+    context.drawImage(this.#dimmed(), 0, 0, W * scale, H * scale);
+    const [rows, columns] = map.heat.shape;
+    const [top, left] = [0, 1].map((axis) => (map.origin[axis] + map.middle[axis] - 0.5) * scale);
+    context.drawImage(this.#glowing(rows, columns), left, top, columns * scale, rows * scale);
     const mine = candidates.filter((candidate) => candidate.prototype === map.prototype);
     mine.forEach((candidate, n) => {
       const [y, x] = [0, 1].map((axis) => (candidate.position[axis] + map.middle[axis]) * scale);
@@ -116,20 +120,33 @@ export class Inside {
         context.stroke();
       }
     });
-    const heights = mine.map((candidate) => candidate.height.toFixed(3)).join(", ");
-    find("heat-words").textContent = `${this.scene.bank.names[map.prototype]}: ${mine.length} peaks, of height ${heights}`;
+    find("heat-words").textContent = `${this.scene.bank.names[map.prototype]}: ${heights(mine.map(({ height }) => height))}`;
     canvas.setAttribute("aria-label", `Localization map of ${this.scene.bank.names[map.prototype]}`);
   }
 
+  // The map alone: what is low is clear.
+  #glowing(rows, columns) {
+    let [low, high] = [Infinity, -Infinity];
+    for (const value of this.heat) [low, high] = [Math.min(low, value), Math.max(high, value)];
+    low = Math.max(low, 0);
+    const data = new ImageData(columns, rows);
+    this.heat.forEach((value, at) => {
+      const share = (value - low) / (high - low || 1);
+      if (share > 0.02) data.data.set([...ramp(share), 255 * Math.min(1, 2 * share)], 4 * at);
+    });
+    return drawn(data);
+  }
+
   // The picture in the dark, so that one sees what the heat lies over.
-  #dimmed(context, scale) {
+  #dimmed() {
     const [H, W] = this.scene.size;
     const { C } = this.scene.bank;
+    const data = new ImageData(W, H);
     for (let at = 0; at < H * W; at++) {
       const light = Math.max(...this.image.subarray(at * C, at * C + C)) / 255;
-      context.fillStyle = `rgb(${RAMP[0].map((value) => value + 62 * light)})`;
-      context.fillRect((at % W) * scale, Math.floor(at / W) * scale, scale, scale);
+      data.data.set([...RAMP[0].map((value) => value + 62 * light), 255], 4 * at);
     }
+    return drawn(data);
   }
 
   #step() {
@@ -185,9 +202,7 @@ export class Inside {
     const canvas = find("sofar");
     const painted = paint(bank, objects, size, this.image);
     const data = view("reconstruction", painted, objects, this.image, bank);
-    canvas.width = data.width;
-    canvas.height = data.height;
-    canvas.getContext("2d").putImageData(data, 0, 0);
+    show(canvas, data);
     const scale = this.#scale(canvas);
     canvas.style.width = `${size[1] * scale}px`;
   }

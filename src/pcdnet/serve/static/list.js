@@ -96,6 +96,14 @@ export class List {
     if (moved && this.element.contains(focused)) focused.focus();
   }
 
+  // In a long list only the list is moved: who points into the picture wants it to stay where it is.
+  #reveal(item) {
+    const { element } = this;
+    const [top, bottom] = [item.offsetTop, item.offsetTop + item.offsetHeight];
+    if (top < element.scrollTop) element.scrollTop = top;
+    else if (bottom > element.scrollTop + element.clientHeight) element.scrollTop = Math.min(top, bottom - element.clientHeight);
+  }
+
   #makeEditor() {
     const { scene } = this;
     const now = () => scene.objects[scene.index(scene.selected)];
@@ -133,7 +141,10 @@ export class List {
       return;
     }
     const { item } = this.rows.get(thing.id);
-    if (element.parentElement !== item) item.append(element);
+    if (element.parentElement !== item) {
+      item.append(element);
+      this.#reveal(item);
+    }
     colour.value = grey ? thing.colour[0] : hex(thing.colour);
     check(kinds, thing.prototype);
   }

@@ -1,6 +1,6 @@
 // The large picture: look at it in five ways, point at objects, drag them.
 
-import { check, find, make, radios } from "./dom.js";
+import { check, dots, find, make, radios } from "./dom.js";
 import { VIEWS, outline, show, view } from "./painter.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -46,12 +46,10 @@ export class Stage {
     this.#mark();
   }
 
-  // Whole dots a pixel where there is room, so that equal pixels are equally large.
   #fit() {
     if (!this.scene.size) return;
     const [H, W] = this.scene.size;
-    const room = Math.min(this.element.parentElement.clientWidth / W, WIDEST / W, Math.max(280, innerHeight * 0.72) / H);
-    const scale = room >= 2 ? Math.floor(room) : room;
+    const scale = dots(Math.min(this.element.parentElement.clientWidth / W, WIDEST / W, Math.max(280, innerHeight * 0.72) / H));
     this.canvas.style.width = `${W * scale}px`;
     this.canvas.style.height = `${H * scale}px`;
     this.marks.setAttribute("viewBox", `0 0 ${W} ${H}`);

@@ -1,0 +1,78 @@
+"""Real scenes: learn from recorded Space Invaders games and from traffic cameras, and score on what was held out.
+
+usage: python -m benchmarks.real [--data space-invaders us101-a us101-b] [--out FOLDER]
+
+The frames of the cameras lie in ../shared, which is not part of the project; without it they are left out. Runs are
+kept in the folder, if one is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pcdnet.config import Config
+from pcdnet.data.source import TEST_SEED, open_data, training_data
+from pcdnet.training.evaluation import evaluate
+from pcdnet.training.loop import fit
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+PRESET = {"space-invaders": "space-invaders", "us101-a": "ngsim", "us101-b": "ngsim"}
+FRAMES = 600
+"""Held-out frames of Space Invaders, from games that training did not see; of the cameras, all there are."""
+FIGURES = ("precision", "recall", "f1", "f1_at_30", "ap50", "count_error", "purity", "semantic_accuracy")
+
+
+def one(name: str, out: Path) -> dict[str, Any]:
+    """Train on one data set; all figures."""
+    source = name if name == "space-invaders" else str(SHARED / "data" / "ngsim" / name)
+    config = Config.preset(PRESET[name])
+    train, valid = training_data(source, config.train.seed)
+    start, busy = time.perf_counter(), time.process_time()
+    model = fit(train, config, valid=valid, out=out / name, force=True)
+    minutes, busy = (time.perf_counter() - start) / 60, (time.process_time() - busy) / 60
+    scenes = open_data(source, count=FRAMES, seed=TEST_SEED)
+    found = evaluate(model, scenes)
+    scores = found.to_dict()
+    aliens = tuple(kind for kind in scenes.kinds if kind.startswith("alien"))
+    return {
+        "data": name,
+        "frames": len(scenes),
+        **{key: scores[key] for key in FIGURES},
+        "purity_of_aliens": evaluate(model, replace(scenes, scored=aliens)).purity if aliens else None,
+        "recall_by_kind": scores["recall_by_kind"],
+        "objects": scores["objects"],
+        "frames_per_second": scores["images_per_second"],
+        "minutes": minutes,
+        "core_minutes": busy,
+        "threads": torch.get_num_threads(),
+        "parameters": scores["parameters"],
+    }
+
+
+def main() -> None:
+    """Print a line of JSON for every data set, then all in one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="+", default=list(PRESET), choices=list(PRESET))
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in arguments.data:
+            if name != "space-invaders" and not (SHARED / "data" / "ngsim" / name).is_dir():
+                print(f"{name} is left out: its frames are not beside the project")
+                continue
+            rows.append(one(name, arguments.out or Path(folder)))
+            print(json.dumps(rows[-1]), flush=True)
+    print(json.dumps({"benchmark": "real", "rows": rows}))
+
+
+if __name__ == "__main__":
+    main()
