@@ -31,7 +31,8 @@ def frames(count: int, noise: int = 4, seed: int = 0) -> np.ndarray:
             for v, u in np.argwhere(shape):
                 if 0 <= y + v < 40 and 0 <= x + u < 50:
                     image[y + v, x + u] = (230, 200, 40)
-    return np.clip(images, 0, 255).astype(np.uint8)
+    clipped: np.ndarray = np.clip(images, 0, 255).astype(np.uint8)
+    return clipped
 
 
 def test_the_still_background_is_what_is_there_most_of_the_time() -> None:

@@ -77,6 +77,7 @@ class Train:
             self._check_unchanged(config)
         origin = self._origin(config)
 
+        from pcdnet.cli.evaluate import limit_warning
         from pcdnet.cli.page import write_page
         from pcdnet.data.source import training_data
         from pcdnet.output.display import summary
@@ -96,6 +97,9 @@ class Train:
             tensorboard=self.tensorboard,
         )
         scores = write_page(self.out, model, valid)
+        warning = limit_warning(scores, model.config.objects)
+        if warning:
+            print(warning, file=sys.stderr)
         print(f"validation  {summary(scores)}")
         print(f"wrote {self.out}   next: pcdnet eval {self.out} --data {origin.data}")
 

@@ -1,0 +1,68 @@
+"""What a preset would say is read off the images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pcdnet.cli import main
+from pcdnet.config import Config
+from pcdnet.errors import PcdnetError
+from pcdnet.training.automatic import choose
+from tests.training.test_seeding import frames
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_sizes_and_numbers_are_those_of_the_things_in_the_images() -> None:
+    images = frames(80)
+    model = choose(images, seed=3).config.model
+    assert model.channels == 3
+    assert model.background
+    assert 2 <= model.prototypes <= 6  # two shapes, and perhaps some in which they touch
+    assert 5 + 4 <= model.prototype_size[1] <= 20
+    assert 4 + 4 <= model.prototype_size[0] <= 20
+    assert 4 <= model.objects <= 8
+    assert model.peaks >= 2
+
+
+def test_the_choice_trains_and_explains_and_says_why() -> None:
+    choice = choose(frames(80), seed=3)
+    assert choice.config.train.seed == 3
+    assert choice.config.train.start == "images"
+    assert any("40x50" in reason for reason in choice.reasons)
+    assert Config.from_toml(choice.config.to_toml()) == choice.config
+
+
+def test_images_on_black_need_no_background() -> None:
+    images = np.zeros((20, 30, 30, 1), np.uint8)
+    for n in range(20):
+        images[n, 3 + n % 15 : 9 + n % 15, 5:12] = 200
+    config = choose(images, seed=0).config
+    assert not config.model.background
+    assert config.model.channels == 1
+
+
+def test_images_in_which_nothing_changes_are_refused() -> None:
+    with pytest.raises(PcdnetError, match="stands out"):
+        choose(np.full((20, 30, 30, 3), 90, np.uint8), seed=0)
+
+
+def test_a_folder_trains_without_a_preset(tmp_path: Path, capsys: Capture) -> None:
+    folder, out = tmp_path / "photos", tmp_path / "run"
+    folder.mkdir()
+    for n, image in enumerate(frames(30)):
+        Image.fromarray(image).save(folder / f"{n}.png")
+    steps = ["--train.steps", "3", "--train.batch", "4", "--model.prototypes", "3"]
+    assert main(["train", "--data", str(folder), "--out", str(out), *steps]) == 0
+    printed, said = capsys.readouterr()
+    assert "everything is chosen from the images" in said
+    assert "--model.localization gain" in said
+    assert f"next: pcdnet eval {out}" in printed
+    config = Config.load(out / "config.toml")
+    assert (config.train.steps, config.train.batch, config.model.prototypes) == (3, 4, 3)
+    assert config.train.start == "images"
+    assert main(["eval", str(out)]) == 0
