@@ -22,7 +22,7 @@ test: $(READY)  ## check style, types and layers, and run the tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 demo: $(READY)  ## learn the objects of generated scenes in minutes; results in demo/
 	$(BIN)/pcdnet demo

@@ -31,6 +31,8 @@ IDLE = 0.25
 """A prototype chosen less often than this share of its fair share is marked as idle."""
 ALIKE = 0.95
 """Two prototypes more alike than this are marked."""
+MOST_PAIRS = 8
+"""So many pairs of prototypes that are alike are named at most; more are counted."""
 
 _TILES = (  # key, name, how it is written, in which unit, what it means
     ("fg_ari", "FG-ARI", ".2f", "%", "agreement with the true objects, on their pixels"),
@@ -197,6 +199,8 @@ def _summary(health: BankHealth) -> str:
     pairs = np.argwhere(np.triu(health.likeness > ALIKE, k=1)).tolist()
     use = "all in use" if len(idle) == 0 else f"{P - len(idle)} in use, {listed(idle.tolist())} idle"
     alike = "no two are alike" if not pairs else "alike are " + ", ".join(f"{a} and {b}" for a, b in pairs)
+    if len(pairs) > MOST_PAIRS:
+        alike = f"{len(pairs)} pairs of them are alike, as each card says"
     return f"{P} prototypes: {use}; {alike}."
 
 
