@@ -281,7 +281,7 @@ def _picture(pixels: UInt8[np.ndarray, "H W 3"]) -> str:
         picture.thumbnail((LARGEST, LARGEST))
     buffer, kind = io.BytesIO(), "png"
     picture.save(buffer, format=kind, optimize=True)
-    if buffer.tell() > HEAVY and features.check("webp"):  # type: ignore[no-untyped-call]
+    if buffer.tell() > HEAVY and features.check("webp"):
         buffer, kind = io.BytesIO(), "webp"
         picture.convert("RGB").save(buffer, format=kind, quality=88)
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
