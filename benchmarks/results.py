@@ -55,7 +55,7 @@ def learning(lines: Sequence[Line]) -> str:
     text = "## Learned from scratch: re-created Tetrominoes\n\n"
     text += (
         "1,000 fresh scenes a seed (and the 10 genuine ones). *Greedy* is without refinement; minutes are wall-clock "
-        "where two threads are named, and the processor's where one is.\n\n"
+        "where two threads are named, and the processor's where one is: those runs shared the machine.\n\n"
     )
     head = ("seed", "FG-ARI", "greedy", "perfect", "shapes", "least IoU", "crisp", "minutes", "images/s", "genuine")
     for line in lines:
@@ -98,11 +98,9 @@ def ablations(lines: Sequence[Line]) -> str:
             continue
         name = ABLATIONS.get(" ".join(line["set"]), "the preset")
         for row in line["rows"][:2]:
-            shapes, minutes = f"{row['shapes']:.0f} of 19", f"{row['core_minutes']:.1f}"
-            rows.append(
-                [name, f"{row['seed']}", f"{row['fg_ari']:.4f}", f"{row['greedy_fg_ari']:.4f}", shapes, minutes]
-            )
-    head = ("preset `tetrominoes`, changed", "seed", "FG-ARI", "without refinement", "shapes", "processor minutes")
+            scores = [f"{row['fg_ari']:.4f}", f"{row['greedy_fg_ari']:.4f}", f"{row['shapes']:.0f} of 19"]
+            rows.append([name, f"{row['seed']}", *scores, _minutes(row)])
+    head = ("preset `tetrominoes`, changed", "seed", "FG-ARI", "without refinement", "shapes", "minutes")
     return "## What the parts are worth\n\n" + table(head, sorted(rows, key=lambda row: row[0] != "the preset")) + "\n"
 
 
