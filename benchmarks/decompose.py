@@ -39,7 +39,7 @@ ROUNDS = 3
 def true_run(folder: Path) -> Path:
     """A run that holds the true prototypes."""
     run = Run.create(folder, Config.preset("tetrominoes"))
-    run.save_weights(tetromino_model("solve"))
+    run.save_weights(tetromino_model("least_squares"))
     return folder
 
 
@@ -61,7 +61,7 @@ def command(run: Path, data: Path) -> dict[str, float]:
     import pcdnet.output.export.formats
     import pcdnet.output.export.summary
     import pcdnet.output.export.work
-    import pcdnet.output.progress  # noqa: F401
+    import pcdnet.progress  # noqa: F401
 
     out = data.with_suffix("")
     job = Decompose(folder=run, paths=(str(data),), out=out, force=True)

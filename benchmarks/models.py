@@ -57,6 +57,11 @@ def crowded(
     bank = random_bank(rng, prototypes, (frame, frame), None, torch.float32)
     images = torch.stack([random_scene(rng, bank, side, 1, objects, 0.0) for _ in range(count)])
     config = ModelConfig(
-        prototypes=prototypes, prototype_size=(frame, frame), objects=objects, peaks=peaks, channels=1, min_gain=0.1
+        num_prototypes=prototypes,
+        prototype_size=(frame, frame),
+        max_objects=objects,
+        peaks_per_prototype=peaks,
+        channels=1,
+        min_error_reduction=0.1,
     )
     return PCDNet.from_bank(bank, config), images

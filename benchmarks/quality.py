@@ -66,13 +66,13 @@ def main() -> None:
         "badly_explained",
         "images_per_second",
     )
-    table = Table(title=f"Re-created Tetrominoes, {SCENES} scenes a seed, {preset.peaks} peaks")
+    table = Table(title=f"Re-created Tetrominoes, {SCENES} scenes a seed, {preset.peaks_per_prototype} peaks")
     for name in ("bank", "search", "seed", *columns):
         table.add_column(name.replace("_", " "), justify="left" if name in ("bank", "search") else "right")
     rows = []
     for name, bank in banks.items():
-        for search, refinement in (("greedy", 0), ("refined", preset.refinement)):
-            model = PCDNet.from_bank(bank, dataclasses.replace(preset, refinement=refinement))
+        for search, refinement in (("greedy", 0), ("refined", preset.restarts)):
+            model = PCDNet.from_bank(bank, dataclasses.replace(preset, restarts=refinement))
             for seed in range(seeds):
                 result = measure(model, tetrominoes.generate(SCENES, seed))
                 rows.append({"bank": name, "search": search, "seed": seed, **result})

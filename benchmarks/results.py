@@ -18,7 +18,7 @@ from typing import Any
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 LINES, PAGE = DOCS / "results.jsonl", DOCS / "results.md"
 ABLATIONS = {
-    "train.heal_every=0": "without healing",
+    "train.reset_every=0": "without healing",
     "train.noise_steps=0": "without noise on prototypes at the start",
     "model.peaks=1": "K = 1 peak per prototype",
     "model.peaks=6": "K = 6 peaks",

@@ -44,10 +44,10 @@ def true_workbench(folder: Path) -> Workbench:
 
 
 @contextmanager
-def serving(workbench: Workbench) -> Iterator[str]:
+def serving(workbench: Workbench, *, local: bool = True) -> Iterator[str]:
     """The address of a server in a thread of this process."""
     with bind("127.0.0.1", 0) as bound:
-        server = make_server(create_app(workbench, local=True))
+        server = make_server(create_app(workbench, local=local))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         while not server.started:
@@ -75,7 +75,7 @@ def requests(client: httpx.Client, workbench: Workbench) -> dict[str, Callable[[
     found = client.post("/api/decompose", json={"sample": 0}).json()
     things = [{key: thing[key] for key in ("prototype", "position", "colour")} for thing in found["scene"]["objects"]]
     scene = {"size": found["scene"]["size"], "objects": things, "image": found["image"]}
-    images = [Array.of(workbench.sample(n)).model_dump() for n in range(6)]
+    images = [Array.from_numpy(workbench.sample(n)).model_dump() for n in range(6)]
     return {
         "decompose": lambda n: client.post("/api/decompose", files={"image": ("scene.png", files[n % 6])}),
         "render": lambda _: client.post("/api/render", json=scene),

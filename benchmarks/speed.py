@@ -82,7 +82,7 @@ def engine_and_oracle(console: Console) -> dict[str, dict[str, float]]:
     for column in ("job", "colour", "engine", "literal equations", "ratio"):
         table.add_column(column, justify="left" if column in ("job", "colour") else "right")
     results = {}
-    colours: list[ColourModule] = ["solve", "network"]
+    colours: list[ColourModule] = ["least_squares", "network"]
     for colour in colours:
         model = tetromino_model(colour)
         jobs = [
@@ -162,7 +162,7 @@ def stages(console: Console) -> dict[str, dict[str, float]]:
     table = Table(title="Share of each stage, inference on re-created Tetrominoes")
     table.add_column("colour")
     results: dict[str, dict[str, float]] = {}
-    colours: list[ColourModule] = ["solve", "network"]
+    colours: list[ColourModule] = ["least_squares", "network"]
     for colour in colours:
         results[colour] = shares(inference(tetromino_model(colour), images), 16)
         if not table.rows:

@@ -24,16 +24,16 @@ with install_import_hook("pcdnet", "tests.typechecking.checked"):
     import pcdnet.model.onnx.file
     import pcdnet.model.onnx.parity
     import pcdnet.output.dataset
-    import pcdnet.output.display
     import pcdnet.output.export.formats
     import pcdnet.output.export.summary
     import pcdnet.output.export.work
     import pcdnet.output.figures
-    import pcdnet.output.progress
     import pcdnet.output.report
+    import pcdnet.progress
     import pcdnet.serve.app
     import pcdnet.serve.server
     import pcdnet.training.automatic
+    import pcdnet.training.display
     import pcdnet.training.loop  # noqa: F401
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

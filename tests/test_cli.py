@@ -90,7 +90,7 @@ def test_a_mistake_that_can_be_cured_is_told_in_one_sentence(
         ["demo", "--minutes", "many"],
         ["demo", "--minuets", "3"],
         ["train"],
-        ["train", "--out", "a", "--model.prototypes", "some"],
+        ["train", "--out", "a", "--model.num-prototypes", "some"],
         ["eval"],
         ["data", "tetris"],
         ["data", "tetrominoes"],

@@ -19,8 +19,8 @@ from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
+from pcdnet.names import Names
 from pcdnet.output.dataset import save_scenes
-from pcdnet.output.names import Names
 from pcdnet.training.run import Run
 
 Capture = pytest.CaptureFixture[str]
@@ -45,7 +45,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def grey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A grey run with a background of 20x30."""
     bank = PrototypeBank(torch.ones(2, 5, 5), torch.ones(2, 5, 5), torch.full((1, 20, 30), 0.2))
-    config = ModelConfig(prototypes=2, prototype_size=(5, 5), objects=2, peaks=2, channels=1, background=True)
+    config = ModelConfig(
+        num_prototypes=2, prototype_size=(5, 5), max_objects=2, peaks_per_prototype=2, channels=1, background=True
+    )
     return run_of(tmp_path_factory.mktemp("runs") / "grey", bank, config)
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from pcdnet.cli import main
+from pcdnet.cli.arguments import ViewOptions
 from pcdnet.cli.evaluate import as_json, limit_warning, table
 from pcdnet.cli.origin import Origin
 from pcdnet.config import Config
@@ -101,7 +102,7 @@ def test_a_limit_that_may_hide_objects_is_told(limited: float, warned: bool) -> 
     if words is not None:
         assert "more objects than 50" in words
         assert f"{100 * limited:.0f} %" in words
-        assert "; train it with --model.objects" in words
+        assert "; train it with --model.max-objects" in words
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +139,7 @@ def test_where_the_truth_is_not_known_the_limit_is_told(run: Path, tmp_path: Pat
     printed, said = capsys.readouterr()
     assert json.loads(printed)["recall"] is None
     assert said.startswith("warning: more objects than 3 may be needed for 100 % of the images")
-    assert "--model.objects" in said
+    assert "--model.max-objects" in said
 
 
 def test_scenes_are_seen_as_the_options_say(run: Path, capsys: Capture) -> None:
@@ -150,3 +151,13 @@ def test_scenes_are_seen_as_the_options_say(run: Path, capsys: Capture) -> None:
     assert "the model wants 3; " in capsys.readouterr().err
     assert main(["eval", str(run), "--crop", "0", "0", "300", "33"]) == 1
     assert "; " in capsys.readouterr().err
+
+
+def test_other_data_are_not_thinned_as_the_training_was() -> None:
+    origin = Origin(data="film.mp4", stride=5, grey=True, resize=(8, 9))
+    assert origin.view().stride == 5
+    assert origin.view("film.mp4").stride == 5
+    assert origin.view("tetrominoes").stride == 1
+    assert origin.view("tetrominoes").grey
+    assert origin.view("film.mp4", ViewOptions(stride=2, resize=(4, 4))).stride == 2
+    assert origin.view("film.mp4", ViewOptions(resize=(4, 4))).resize == (4, 4)

@@ -22,7 +22,7 @@ from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import parity
-from pcdnet.output.names import Names
+from pcdnet.names import Names
 from pcdnet.training.run import Run
 
 Capture = pytest.CaptureFixture[str]
@@ -49,7 +49,9 @@ def grey(tmp_path: Path) -> Path:
     rng = torch.Generator().manual_seed(0)
     shapes = torch.rand(2, 5, 5, generator=rng)
     bank = PrototypeBank(shapes, torch.ones(2, 5, 5), torch.full((1, 20, 30), 0.2))
-    config = ModelConfig(prototypes=2, prototype_size=(5, 5), objects=2, peaks=2, channels=1, background=True)
+    config = ModelConfig(
+        num_prototypes=2, prototype_size=(5, 5), max_objects=2, peaks_per_prototype=2, channels=1, background=True
+    )
     return run_of(tmp_path / "grey", bank, config)
 
 

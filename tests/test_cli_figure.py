@@ -16,7 +16,7 @@ from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
-from pcdnet.output.names import Names
+from pcdnet.names import Names
 from pcdnet.training.run import Run
 
 Kind = Literal["prototypes", "decomposition", "segmentation"]

@@ -21,7 +21,7 @@ from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
-from pcdnet.output.names import Names
+from pcdnet.names import Names
 from pcdnet.scene import Scenes
 from pcdnet.training.run import Run, load
 
@@ -45,10 +45,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(error: float, instances: np.ndarray | None = None) -> Decomposition:
     """A decomposition without objects but with an error."""
     return Decomposition(
-        prototypes=np.zeros(0, np.int32),
+        prototype_ids=np.zeros(0, np.int32),
         positions=np.zeros((0, 2), np.int32),
         colours=np.zeros((0, 3), np.float32),
-        gains=np.zeros(0, np.float32),
+        error_reductions=np.zeros(0, np.float32),
         instances=np.zeros((4, 4), np.int32) if instances is None else instances,
         reconstruction=np.zeros((4, 4, 3), np.float32),
         error=error,
@@ -84,7 +84,9 @@ def test_where_the_data_are_not_known_the_command_does_not_invent_them(trained: 
 
 def test_a_background_and_boxless_grey_images_make_a_page(tmp_path: Path) -> None:
     bank = PrototypeBank(torch.ones(2, 5, 5), torch.ones(2, 5, 5), torch.full((1, 20, 30), 0.2))
-    config = ModelConfig(prototypes=2, prototype_size=(5, 5), objects=2, peaks=2, channels=1, background=True)
+    config = ModelConfig(
+        num_prototypes=2, prototype_size=(5, 5), max_objects=2, peaks_per_prototype=2, channels=1, background=True
+    )
     run = Run.create(tmp_path / "grey", Config(model=config, loss=LossConfig(), train=TrainConfig()))
     run.save_weights(PCDNet.from_bank(bank, config))
     images = np.full((1, 20, 30, 1), 51, np.uint8)

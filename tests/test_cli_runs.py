@@ -28,7 +28,7 @@ from pcdnet.output.dataset import save_scenes
 Capture = pytest.CaptureFixture[str]
 SMALL = (
     *("--preset", "tetrominoes", "--train.batch", "8", "--train.validate-every", "3"),
-    *("--model.prototypes", "4", "--model.refinement", "0"),
+    *("--model.num-prototypes", "4", "--model.restarts", "0"),
 )
 
 
@@ -77,7 +77,7 @@ def test_training_leaves_a_run_and_names_the_next_step(data: Path, tmp_path: Pat
         "weights.safetensors",
     }
     config = Config.load(out / "config.toml")
-    assert (config.train.seed, config.train.steps, config.model.prototypes) == (5, 6, 4)
+    assert (config.train.seed, config.train.steps, config.model.num_prototypes) == (5, 6, 4)
 
 
 def test_the_preset_gives_the_defaults_and_options_change_them() -> None:
@@ -103,7 +103,7 @@ def test_the_command_of_a_run_trains_the_same_again(preset: str) -> None:
     base = Config.preset(preset)
     config = Config(
         model=dataclasses.replace(
-            base.model, prototype_size=(7, 9), background=not base.model.background, min_gain=1e-5
+            base.model, prototype_size=(7, 9), background=not base.model.background, min_error_reduction=1e-5
         ),
         loss=dataclasses.replace(base.loss, l1=1e-7),
         train=dataclasses.replace(base.train, seed=11),
@@ -160,8 +160,8 @@ class _Asking:
 
 
 def test_a_resumed_run_keeps_its_configuration(trained: Path, tmp_path: Path, capsys: Capture) -> None:
-    complaint = complaint_of(capsys, "train", "--resume", "--out", str(trained), "--model.prototypes", "5")
-    assert "started with --model.prototypes 4, not --model.prototypes 5" in complaint
+    complaint = complaint_of(capsys, "train", "--resume", "--out", str(trained), "--model.num-prototypes", "5")
+    assert "started with --model.num-prototypes 4, not --model.num-prototypes 5" in complaint
     assert "--train.seed" in complaint_of(capsys, "train", "--resume", "--out", str(trained), "--seed", "9")
     assert "no run" in complaint_of(capsys, "train", "--resume", "--out", str(tmp_path / "none"))
     assert "one of them" in complaint_of(capsys, "train", "--resume", "--force", "--out", str(trained))
@@ -295,7 +295,7 @@ def test_mistakes_name_their_cure(trained: Path, data: Path, tmp_path: Path, cap
         assert "--device cpu" in complaint_of(capsys, name, str(trained), "--device", "abacus")
     assert "use tetrominoes" in complaint_of(capsys, "train", "--data", "tetris", "--out", out)
     assert "no preset" in complaint_of(capsys, "train", "--preset", "tetris", "--out", out)
-    assert "use 1 or more" in complaint_of(capsys, "train", "--model.prototypes", "0", "--out", out)
+    assert "use 1 or more" in complaint_of(capsys, "train", "--model.num-prototypes", "0", "--out", out)
     assert "minutes" in complaint_of(capsys, "train", "--data", str(data), "--minutes", "0", "--out", out, *SMALL)
     batch = ("--preset", "tetrominoes", "--train.batch", "99")
     assert "batches of" in complaint_of(capsys, "train", "--data", str(data), *batch, "--out", out)

@@ -25,12 +25,12 @@ models = st.builds(
     objects=counts,
     peaks=counts,
     channels=st.sampled_from([1, 3]),
-    colour=st.sampled_from(["solve", "network", "none"]),
+    colour=st.sampled_from(["least_squares", "network", "none"]),
     background=st.booleans(),
-    min_gain=weights,
-    refinement=st.integers(0, 99),
+    min_error_reduction=weights,
+    restarts=st.integers(0, 99),
     overhang=st.floats(0, 1, exclude_max=True),
-    brightest=above_zero,
+    max_colour=above_zero,
 )
 losses = st.builds(LossConfig, l1=weights, tv=weights)
 trainings = st.builds(
@@ -66,7 +66,7 @@ def test_an_empty_text_is_the_default() -> None:
 
 
 def test_a_whole_number_is_a_fine_float() -> None:
-    gain = Config.from_toml("[model]\nmin_gain = 2\n").model.min_gain
+    gain = Config.from_toml("[model]\nmin_gain = 2\n").model.min_error_reduction
     assert gain == 2
     assert type(gain) is float
 
@@ -122,8 +122,8 @@ def test_a_misspelt_section_names_the_right_one() -> None:
         ("prototype_size = 25", "25; use two whole numbers"),
         ("prototype_size = [25]", "use two whole numbers"),
         ("prototype_size = [25.0, 25]", "use two whole numbers"),
-        ("min_gain = nan", "nan; use a number"),
-        ("min_gain = inf", "inf; use a number"),
+        ("min_error_reduction = nan", "nan; use a number"),
+        ("min_error_reduction = inf", "inf; use a number"),
         ('colour = "sovle"', "'sovle'; use 'solve' or 'network' or 'none'"),
     ],
 )
@@ -141,10 +141,10 @@ def test_a_wrong_value_is_quoted_with_what_is_wanted(text: str, complaint: str) 
         (ModelConfig, "peaks", -1),
         (ModelConfig, "prototype_size", (25, 1)),
         (ModelConfig, "channels", 2),
-        (ModelConfig, "min_gain", -0.1),
+        (ModelConfig, "min_error_reduction", -0.1),
         (ModelConfig, "refinement", -1),
         (ModelConfig, "overhang", 1.0),
-        (ModelConfig, "brightest", 0.0),
+        (ModelConfig, "max_colour", 0.0),
         (LossConfig, "l1", -1.0),
         (LossConfig, "tv", float("nan")),
         (TrainConfig, "batch", 0),

@@ -20,10 +20,10 @@ def decompositions(draw: st.DrawFn) -> Decomposition:
     count = draw(st.integers(0, 5))
     shape = draw(array_shapes(min_dims=2, max_dims=2, max_side=9))
     return Decomposition(
-        prototypes=draw(arrays(np.int32, count, elements=st.integers(0, 30))),
+        prototype_ids=draw(arrays(np.int32, count, elements=st.integers(0, 30))),
         positions=draw(arrays(np.int32, (count, 2), elements=st.integers(-20, 40))),
         colours=draw(arrays(np.float32, (count, 3), elements=st.floats(0, 1, width=32))),
-        gains=draw(arrays(np.float32, count, elements=st.floats(0, 100, width=32))),
+        error_reductions=draw(arrays(np.float32, count, elements=st.floats(0, 100, width=32))),
         instances=draw(arrays(np.int32, shape, elements=st.integers(0, count))),
         reconstruction=np.zeros((*shape, 3), np.float32),
         error=draw(st.floats(0, 1e6)),
@@ -56,10 +56,10 @@ def test_objects_come_front_to_back_as_the_arrays_say(found: Decomposition) -> N
     assert len(found.objects) == len(found)
     for n, thing in enumerate(found.objects):
         assert thing.depth == n
-        assert thing.prototype == found.prototypes[n]
+        assert thing.prototype == found.prototype_ids[n]
         assert thing.position == tuple(found.positions[n])
         assert thing.colour == tuple(found.colours[n])
-        assert thing.gain == found.gains[n]
+        assert thing.error_reduction == found.error_reductions[n]
 
 
 @given(decompositions())
@@ -84,10 +84,10 @@ def some() -> Decomposition:
     instances = np.zeros((4, 6), np.int32)
     instances[1:3, 2:5] = 1
     return Decomposition(
-        prototypes=np.array([7], np.int32),
+        prototype_ids=np.array([7], np.int32),
         positions=np.array([[-1, 2]], np.int32),
         colours=np.array([[1, 0, 0.5]], np.float32),
-        gains=np.array([3], np.float32),
+        error_reductions=np.array([3], np.float32),
         instances=instances,
         reconstruction=np.zeros((4, 6, 3), np.float32),
         error=0.25,

@@ -13,16 +13,16 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pcdnet.errors import PcdnetError
 
-ColourModule = Literal["solve", "network", "none"]
-Localization = Literal["phase", "gain"]
-Start = Literal["constant", "images"]
+ColourModule = Literal["least_squares", "network", "none"]
+Localization = Literal["phase", "error_reduction"]
+Init = Literal["constant", "images"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
     """What the model is: the size of its bank and how it explains an image with it."""
 
-    prototypes: int = 19
+    num_prototypes: int = 19
     """How many prototypes the bank holds: at least the number of kinds of objects."""
 
     prototype_size: tuple[int, int] = (25, 25)
@@ -31,31 +31,31 @@ class ModelConfig:
     localization: Localization = "phase"
     """How places are found: by phase correlation (phase), best if crisp, or by the gain (gain), best if smooth."""
 
-    objects: int = 3
+    max_objects: int = 3
     """How many objects an image may hold at most; fewer are chosen where fewer explain it."""
 
-    peaks: int = 3
+    peaks_per_prototype: int = 3
     """How many places per prototype are tried; at least the number of objects of one kind in an image."""
 
     channels: int = 3
     """Channels of the images: 1 for grey, 3 for RGB."""
 
-    colour: ColourModule = "solve"
+    colour: ColourModule = "least_squares"
     """Where an object's colour comes from: solve (closed form), network (as in the paper) or none (always 1)."""
 
     background: bool = False
     """Whether a static background is learned; without it objects are painted over black."""
 
-    min_gain: float = 0.1
+    min_error_reduction: float = 0.1
     """Smallest fall of the squared error, summed over pixels and channels, that justifies one more object."""
 
-    refinement: int = 6
+    restarts: int = 6
     """How many restarts an image gets at most that greedy selection explains badly; 0 turns all refinement off."""
 
     overhang: float = 0.5
     """How much of the smallest frame that holds every object may lie outside the image, as a share of its sides."""
 
-    brightest: float = 1.5
+    max_colour: float = 1.5
     """Largest colour gain that the closed form may choose; it keeps faint leftovers from being blown up."""
 
     min_visible: float = 0.0
@@ -65,21 +65,21 @@ class ModelConfig:
     """Least share of an object's mask in which it must explain the image better than the background does."""
 
     def __post_init__(self) -> None:
-        for name in ("prototypes", "objects", "peaks"):
+        for name in ("num_prototypes", "max_objects", "peaks_per_prototype"):
             _at_least("model", name, getattr(self, name), 1)
         for side in self.prototype_size:
             _at_least("model", "prototype_size", side, 2)
         if self.channels not in (1, 3):
             raise PcdnetError(f"model.channels is {self.channels}; use 1 for grey or 3 for RGB images")
-        _at_least("model", "min_gain", self.min_gain, 0)
-        _at_least("model", "refinement", self.refinement, 0)
+        _at_least("model", "min_error_reduction", self.min_error_reduction, 0)
+        _at_least("model", "restarts", self.restarts, 0)
         if not 0 <= self.overhang < 1:
             raise PcdnetError(f"model.overhang is {self.overhang}; use a share from 0 up to, not including, 1")
         for name in ("min_visible", "min_solid"):
             if not 0 <= getattr(self, name) <= 1:
                 raise PcdnetError(f"model.{name} is {getattr(self, name)}; use a share from 0 to 1")
-        if not self.brightest > 0:
-            raise PcdnetError(f"model.brightest is {self.brightest}; use a number above 0, 1.5 by default")
+        if not self.max_colour > 0:
+            raise PcdnetError(f"model.max_colour is {self.max_colour}; use a number above 0, 1.5 by default")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,7 +114,7 @@ class TrainConfig:
     learning_rate: float = 0.01
     """Adam's learning rate at the start."""
 
-    background_pace: float = 0.1
+    background_lr_scale: float = 0.1
     """Factor on the learning rate for the background: what it learns quickly, no object need explain."""
 
     decay: float = 1.0
@@ -126,7 +126,7 @@ class TrainConfig:
     cooldown: float = 0.25
     """Share of the steps, at the end, over which the learning rate falls to a twentieth."""
 
-    start: Start = "constant"
+    init: Init = "constant"
     """What training starts from: the paper's grey squares (constant), or shapes that stand out in images (images)."""
 
     noise: float = 0.5
@@ -144,10 +144,10 @@ class TrainConfig:
     mask_noise_until: float = 0.95
     """Share of the steps in which masks get noise."""
 
-    heal_every: int = 50
+    reset_every: int = 50
     """Steps between two looks at the health of the bank; 0 never looks."""
 
-    heal_until: float = 0.6
+    reset_until: float = 0.6
     """Share of the steps after which the bank is left alone, to settle."""
 
     validate_every: int = 250
@@ -159,9 +159,9 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "decay_epochs", "validate_every"):
             _at_least("train", name, getattr(self, name), 1)
-        for name in ("background_pace", "noise", "noise_steps", "mask_noise", "heal_every", "seed"):
+        for name in ("background_lr_scale", "noise", "noise_steps", "mask_noise", "reset_every", "seed"):
             _at_least("train", name, getattr(self, name), 0)
-        for name in ("cooldown", "noise_probability", "mask_noise_until", "heal_until"):
+        for name in ("cooldown", "noise_probability", "mask_noise_until", "reset_until"):
             if not 0 <= getattr(self, name) <= 1:
                 raise PcdnetError(f"train.{name} is {getattr(self, name)}; use a number from 0 to 1")
         if not self.learning_rate > 0:
@@ -276,36 +276,37 @@ def _toml(value: Any) -> str:
     return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
-_TETROMINOES = ModelConfig(min_gain=1.0)
+_TETROMINOES = ModelConfig(min_error_reduction=1.0)
 _SPACE_INVADERS = ModelConfig(
-    prototypes=14,
+    num_prototypes=14,
     prototype_size=(20, 20),
-    localization="gain",
-    objects=50,
-    peaks=10,
+    localization="error_reduction",
+    max_objects=50,
+    peaks_per_prototype=10,
     background=True,
-    min_gain=1.0,
-    refinement=0,
+    min_error_reduction=1.0,
+    restarts=0,
     min_visible=0.5,
     min_solid=0.3,
 )
 _NGSIM = ModelConfig(
-    prototypes=30,
+    num_prototypes=30,
     prototype_size=(20, 40),
-    localization="gain",
-    objects=33,
-    peaks=12,
+    localization="error_reduction",
+    max_objects=33,
+    peaks_per_prototype=12,
     background=True,
-    min_gain=2.0,
-    refinement=0,
+    min_error_reduction=2.0,
+    restarts=0,
     min_visible=0.5,
     min_solid=0.5,
 )
-_FROM_IMAGES = TrainConfig(
-    start="images", batch=8, learning_rate=0.005, noise_steps=0, mask_noise=0.3, heal_every=50, validate_every=100
+FROM_IMAGES = TrainConfig(
+    init="images", batch=8, learning_rate=0.005, noise_steps=0, mask_noise=0.3, reset_every=50, validate_every=100
 )
+"""How banks are learned that start from shapes in the images; steps and batch go with the size of the images."""
 _AS_IN_THE_PAPER = TrainConfig(
-    background_pace=1.0, cooldown=0.0, mask_noise_until=1.0, heal_every=0, noise_steps=500, learning_rate=0.003
+    background_lr_scale=1.0, cooldown=0.0, mask_noise_until=1.0, reset_every=0, noise_steps=500, learning_rate=0.003
 )
 
 
@@ -316,7 +317,7 @@ def _paper_model(model: ModelConfig, channels: int) -> ModelConfig:
         localization="phase",
         channels=channels,
         colour="network",
-        refinement=0,
+        restarts=0,
         min_visible=0.0,
         min_solid=0.0,
     )
@@ -330,7 +331,7 @@ PRESETS: dict[str, Config] = {
         train=dataclasses.replace(_AS_IN_THE_PAPER, steps=5600, decay=0.1, decay_epochs=5),
     ),
     "space-invaders": Config(
-        model=_SPACE_INVADERS, loss=LossConfig(tv=0.01), train=dataclasses.replace(_FROM_IMAGES, steps=300, batch=4)
+        model=_SPACE_INVADERS, loss=LossConfig(tv=0.01), train=dataclasses.replace(FROM_IMAGES, steps=300, batch=4)
     ),
     "space-invaders-paper": Config(
         model=_paper_model(_SPACE_INVADERS, channels=1),
@@ -338,7 +339,7 @@ PRESETS: dict[str, Config] = {
             _AS_IN_THE_PAPER, steps=6000, batch=3, learning_rate=0.001, decay=0.1, decay_epochs=5
         ),
     ),
-    "ngsim": Config(model=_NGSIM, loss=LossConfig(tv=0.01), train=dataclasses.replace(_FROM_IMAGES, steps=500)),
+    "ngsim": Config(model=_NGSIM, loss=LossConfig(tv=0.01), train=dataclasses.replace(FROM_IMAGES, steps=500)),
     "ngsim-paper": Config(
         model=_paper_model(_NGSIM, channels=3),
         loss=LossConfig(l1=1e-5, tv=1e-2),

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int32
 from scipy.ndimage import find_objects
 
-from pcdnet.errors import PcdnetError
+from pcdnet.files import whole_file
 
 FORMAT = "pcdnet-decomposition-1"
 """Names the schema of `to_dict`."""
@@ -29,7 +29,7 @@ class SceneObject:
     """Gain per channel on the grey prototype."""
     depth: int
     """0 is nearest the viewer."""
-    gain: float
+    error_reduction: float
     """How much the squared error fell when the object was added behind those before it."""
     box: tuple[int, int, int, int] | None
     """Top, left, height and width of its visible pixels; None where others hide it."""
@@ -41,13 +41,13 @@ class SceneObject:
 class Decomposition:
     """An image as a stack of objects, front to back."""
 
-    prototypes: Int32[np.ndarray, "n"]
+    prototype_ids: Int32[np.ndarray, "n"]
     """The prototype of every object."""
     positions: Int32[np.ndarray, "n 2"]
     """Top row and left column of every object's frame."""
     colours: Float32[np.ndarray, "n C"]
     """Gain per channel of every object."""
-    gains: Float32[np.ndarray, "n"]
+    error_reductions: Float32[np.ndarray, "n"]
     """How much the squared error fell with every object."""
     instances: Int32[np.ndarray, "H W"]
     """Who is seen at each pixel: 0 is background, n + 1 the n-th object from the front."""
@@ -59,12 +59,12 @@ class Decomposition:
     """Where the image came from."""
 
     def __len__(self) -> int:
-        return len(self.prototypes)
+        return len(self.prototype_ids)
 
     @property
     def semantics(self) -> Int32[np.ndarray, "H W"]:
         """Which kind is seen at each pixel: 0 is background, p + 1 is prototype p."""
-        kinds = np.concatenate([np.zeros(1, np.int32), self.prototypes + 1])
+        kinds = np.concatenate([np.zeros(1, np.int32), self.prototype_ids + 1])
         semantics: np.ndarray = kinds[self.instances]
         return semantics
 
@@ -74,11 +74,11 @@ class Decomposition:
         slices = find_objects(self.instances, max_label=len(self))
         return tuple(
             SceneObject(
-                prototype=int(self.prototypes[n]),
+                prototype=int(self.prototype_ids[n]),
                 position=(int(self.positions[n, 0]), int(self.positions[n, 1])),
                 colour=tuple(float(value) for value in self.colours[n]),
                 depth=n,
-                gain=float(self.gains[n]),
+                error_reduction=float(self.error_reductions[n]),
                 box=_box(slices[n]),
                 mask=self.instances == n + 1,
             )
@@ -91,7 +91,7 @@ class Decomposition:
         boxes = [_box(found) for found in find_objects(self.instances, max_label=len(self))]
         # One count for all objects: a mask for each would take longer than all the rest.
         pixels = np.bincount(self.instances.ravel(), minlength=len(self) + 1)[1:]
-        columns = (self.prototypes, self.positions, self.colours, self.gains, pixels)
+        columns = (self.prototype_ids, self.positions, self.colours, self.error_reductions, pixels)
         rows = zip(*(column.tolist() for column in columns), boxes, strict=True)
         return {
             "format": FORMAT,
@@ -104,23 +104,18 @@ class Decomposition:
                     "position": position,
                     "colour": colour,
                     "depth": depth,
-                    "gain": gain,
+                    "gain": reduction,
                     "box": None if box is None else list(box),
                     "pixels": count,
                 }
-                for depth, (prototype, position, colour, gain, count, box) in enumerate(rows)
+                for depth, (prototype, position, colour, reduction, count, box) in enumerate(rows)
             ],
         }
 
     def save(self, path: str | Path) -> None:
         """Write `to_dict` as a JSON file, whole or not at all."""
-        partial = Path(f"{path}.partial")
-        try:
-            partial.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
-            partial.replace(path)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise PcdnetError(f"cannot write {path}: {error}; choose another place") from None
+        with whole_file(path) as file:
+            file.write(json.dumps(self.to_dict(), indent=1).encode() + b"\n")
 
 
 def _box(found: tuple[slice, ...] | None) -> tuple[int, int, int, int] | None:

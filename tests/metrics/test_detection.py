@@ -32,7 +32,7 @@ def scene(
     partners = np.array([*range(len(pairs)), *[-1] * len(surplus)], dtype=np.int64)
     return Matches(
         scores=np.linspace(2, 1, len(prototypes)),
-        prototypes=prototypes,
+        prototype_ids=prototypes,
         kinds=kinds,
         counted=~np.isin(kinds, uncounted),
         partners=partners,
@@ -95,7 +95,7 @@ def by_coco(case: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]], l
 def matched(case: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]) -> list[Matches]:
     return [
         match_scene(
-            Found(boxes=boxes, scores=scores, prototypes=np.zeros(len(boxes), np.int32)),
+            Found(boxes=boxes, scores=scores, prototype_ids=np.zeros(len(boxes), np.int32)),
             box_iou(boxes, truth),
             counted=counted,
         )
@@ -145,7 +145,7 @@ def test_average_precision_by_hand() -> None:
 def test_the_truth_scores_perfectly() -> None:
     truth = np.array([[0, 0, 3, 3], [5, 5, 2, 4]], dtype=np.float32)
     kinds = np.array([1, 0], dtype=np.int32)
-    found = Found(boxes=truth, scores=np.ones(2), prototypes=np.array([4, 7], dtype=np.int32))
+    found = Found(boxes=truth, scores=np.ones(2), prototype_ids=np.array([4, 7], dtype=np.int32))
     scores = score_detections([match_scene(found, box_iou(truth, truth), kinds=kinds)] * 3, KINDS)
     assert (scores.precision, scores.recall, scores.f1, scores.f1_at_30, scores.ap50) == (1, 1, 1, 1, 1)
     assert (scores.count_accuracy, scores.count_error, scores.count_bias) == (1, 0, 0)

@@ -62,19 +62,19 @@ def test_masks_of_different_images_are_refused() -> None:
 @given(arrays(np.int32, (6, 7), elements=st.integers(0, 5)))
 def test_found_objects_are_those_of_the_decomposition_that_are_seen(instances: np.ndarray) -> None:
     scene = Decomposition(
-        prototypes=np.arange(5, dtype=np.int32) * 2,
+        prototype_ids=np.arange(5, dtype=np.int32) * 2,
         positions=np.zeros((5, 2), np.int32),
         colours=np.zeros((5, 1), np.float32),
-        gains=np.arange(5, dtype=np.float32),
+        error_reductions=np.arange(5, dtype=np.float32),
         instances=instances,
         reconstruction=np.zeros((6, 7, 1), np.float32),
         error=0.0,
     )
-    found = found_objects(instances, scene.prototypes, scene.gains)
+    found = found_objects(instances, scene.prototype_ids, scene.error_reductions)
     seen = [thing for thing in scene.objects if thing.box is not None]
     assert found.boxes.tolist() == [list(thing.box or ()) for thing in seen]
-    assert found.prototypes.tolist() == [thing.prototype for thing in seen]
-    assert found.scores.tolist() == [thing.gain for thing in seen]
+    assert found.prototype_ids.tolist() == [thing.prototype for thing in seen]
+    assert found.scores.tolist() == [thing.error_reduction for thing in seen]
     assert len(found) == len(mask_iou(instances, instances))
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from pcdnet.model.colour import ColourNetwork, NetworkColours
-from pcdnet.model.evidence import Quadratics, gain_of
+from pcdnet.model.evidence import Quadratics, error_reduction_of
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.windows import canvas
@@ -45,7 +45,7 @@ def test_frozen_colours_leave_the_running_statistics_alone() -> None:
 def test_colouring_only_what_can_win_chooses_as_colouring_everything(rng: torch.Generator) -> None:
     torch.manual_seed(0)
     network = ColourNetwork(3).eval()
-    geometry = Geometry.of((20, 20), (6, 6), 0.5)
+    geometry = Geometry.for_overhang((20, 20), (6, 6), 0.5)
     B, P, K = 5, 4, 6
     T = P * K
     candidates = Candidates(
@@ -70,6 +70,6 @@ def test_colouring_only_what_can_win_chooses_as_colouring_everything(rng: torch.
         eager = NetworkColours(network, pictures, masks, geometry, candidates, offset)
         image = torch.arange(B)[:, None].expand(B, T).reshape(-1)
         every = eager.colours(quadratics, image, torch.arange(T).repeat(B)).view(B, T, 3)
-    gains = gain_of(quadratics.a, quadratics.q, quadratics.k, every).where(allowed, -torch.inf)
+    gains = error_reduction_of(quadratics.a, quadratics.q, quadratics.k, every).where(allowed, -torch.inf)
     assert torch.equal(best, gains.argmax(1))
     assert int(lazy._known.sum()) < B * T

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis.strategies import booleans, integers
 
-from pcdnet.model.evidence import Quadratics, Scales, best_colour, gain_of, planes_of
+from pcdnet.model.evidence import EvidenceKernels, Quadratics, best_colour, error_reduction_of, planes_of
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.windows import canvas
@@ -29,13 +29,13 @@ def test_the_gain_is_the_fall_of_the_squared_error(row: int, column: int, behind
     planes = planes_of(
         canvas(tau * X, geometry), canvas(tau * tau, geometry), None if B is None else canvas(B, geometry)
     )
-    scales = Scales(T, M, C)
+    kernels = EvidenceKernels(T, M, C)
     place = torch.full((1, 1), row), torch.full((1, 1), column)
     found = Quadratics.zeros(planes, 1, C)
     n = 200_000 if many else 1  # many pairs take the path by prototype
     zero = torch.zeros(1, dtype=torch.long).expand(n if n == 1 else 3000)
-    scales.weigh(planes, geometry, Candidates(*place, torch.ones(1, 1, dtype=torch.bool), 1), zero, zero, found)
-    gain = gain_of(found.a, found.q, found.k, colour[None, None]).item()
+    kernels.update(planes, geometry, Candidates(*place, torch.ones(1, 1, dtype=torch.bool), 1), zero, zero, found)
+    gain = error_reduction_of(found.a, found.q, found.k, colour[None, None]).item()
 
     wide = torch.zeros(2, H + 2 * h, W + 2 * w, dtype=torch.float64)
     wide[:, h + row : 2 * h + row, w + column : 2 * w + column] = torch.stack([T[0], M[0]])
@@ -54,5 +54,5 @@ def test_the_closed_form_colour_beats_every_other(rng: torch.Generator) -> None:
     assert (limited <= 1.5).all()
     for _ in range(20):
         other = 1.5 * torch.rand(50, 3, generator=rng)
-        assert (gain_of(a, q, k, limited) >= gain_of(a, q, k, other) - 1e-5).all()
-        assert (gain_of(a, q, k, free) >= gain_of(a, q, k, limited) - 1e-5).all()
+        assert (error_reduction_of(a, q, k, limited) >= error_reduction_of(a, q, k, other) - 1e-5).all()
+        assert (error_reduction_of(a, q, k, free) >= error_reduction_of(a, q, k, limited) - 1e-5).all()

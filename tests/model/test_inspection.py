@@ -19,27 +19,27 @@ from pcdnet.model.solidity import LEAST_FALL
 from tests.oracle.scenes import random_bank, random_scene
 
 SIZE, FRAME = (30, 26), (9, 8)
-COLOURS: list[ColourModule] = ["solve", "none", "network"]
+COLOURS: list[ColourModule] = ["least_squares", "none", "network"]
 STRICT: dict[str, Any] = {"localization": "gain", "min_visible": 0.6, "min_solid": 0.6}
 """How real scenes are searched."""
 
 
 def setting(
-    seed: int, colour: ColourModule = "solve", *, background: bool = False, refinement: int = 0, **fields: Any
+    seed: int, colour: ColourModule = "least_squares", *, background: bool = False, refinement: int = 0, **fields: Any
 ) -> tuple[PCDNet, Tensor]:
     """A small model and an image of three objects, some of them overlapping."""
     rng = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
     bank = random_bank(rng, 4, FRAME, (3, *SIZE) if background else None, torch.float32)
     config = ModelConfig(
-        prototypes=4,
+        num_prototypes=4,
         prototype_size=FRAME,
-        objects=4,
-        peaks=3,
+        max_objects=4,
+        peaks_per_prototype=3,
         colour=colour,
         background=background,
-        min_gain=0.1,
-        refinement=refinement,
+        min_error_reduction=0.1,
+        restarts=refinement,
         **fields,
     )
     return PCDNet.from_bank(bank, config), random_scene(rng, bank, SIZE, 3, 3, 0.02)
@@ -50,7 +50,14 @@ def street(seed: int) -> tuple[PCDNet, Tensor]:
     rng, size, frame = torch.Generator().manual_seed(seed), (98, 194), (14, 22)
     bank = random_bank(rng, 6, frame, (3, *size), torch.float32)
     config = ModelConfig(
-        prototypes=6, prototype_size=frame, objects=20, peaks=8, background=True, min_gain=1.0, refinement=0, **STRICT
+        num_prototypes=6,
+        prototype_size=frame,
+        max_objects=20,
+        peaks_per_prototype=8,
+        background=True,
+        min_error_reduction=1.0,
+        restarts=0,
+        **STRICT,
     )
     return PCDNet.from_bank(bank, config), random_scene(rng, bank, size, 3, 20, 0.01)
 
@@ -67,7 +74,9 @@ def assert_steps_are_the_networks(model: PCDNet, image: Tensor) -> Inspection:
     assert [thing.position for thing in chosen] == list(
         zip(where.row[0, :n].tolist(), where.column[0, :n].tolist(), strict=True)
     )
-    assert [thing.gain for thing in chosen] == pytest.approx(where.gain[0, :n].tolist(), rel=1e-3, abs=1e-3)
+    assert [thing.error_reduction for thing in chosen] == pytest.approx(
+        where.error_reduction[0, :n].tolist(), rel=1e-3, abs=1e-3
+    )
     for thing, c in zip(chosen, where.colour[0].tolist(), strict=False):
         assert thing.colour == pytest.approx(c, abs=1e-3)
     assert seen.steps[-1].chosen is None
@@ -110,7 +119,9 @@ def least_seen(model: PCDNet, image: Tensor) -> float:
 
 def test_what_is_hidden_too_much_is_no_rival() -> None:
     for seed in range(4):
-        free, strict = (least_seen(*setting(seed, localization="gain", min_visible=share)) for share in (0.0, 0.6))
+        free, strict = (
+            least_seen(*setting(seed, localization="error_reduction", min_visible=share)) for share in (0.0, 0.6)
+        )
         assert free < 0.5
         assert strict >= 0.599
 
@@ -122,7 +133,7 @@ def test_errors_fall_by_the_gains_and_end_at_the_error_of_the_picture(seed: int,
     seen = inspect(model, image)
     for step, following in pairwise(seen.steps):
         assert step.chosen is not None
-        assert following.error == pytest.approx(step.error - step.chosen.gain, rel=1e-4, abs=1e-3)
+        assert following.error == pytest.approx(step.error - step.chosen.error_reduction, rel=1e-4, abs=1e-3)
     assert seen.steps[-1].error == pytest.approx(seen.error, rel=1e-3, abs=1e-2)
 
 
@@ -140,7 +151,7 @@ def is_solid(model: PCDNet, image: Tensor, prototype: int, position: tuple[int, 
     M, T = (on_canvas(values[prototype], position, image) for values in (bank.masks, bank.prototypes))
     behind = torch.zeros_like(image) if bank.background is None else bank.background.detach()
     colour = ((image - (1 - M) * behind) * M * T).sum(dim=(1, 2)) / (M * T).square().sum()
-    painted = M * T * colour.clamp(0, model.config.brightest)[:, None, None] + (1 - M) * behind
+    painted = M * T * colour.clamp(0, model.config.max_colour)[:, None, None] + (1 - M) * behind
     fall = ((image - behind).square() - (image - painted).square()).sum(dim=0)
     return bool(M[fall > LEAST_FALL * C].sum() >= model.config.min_solid * M.sum())
 
@@ -151,9 +162,9 @@ def assert_candidates_are_the_solid_peaks(model: PCDNet, image: Tensor, proposal
     Where nothing would be gained a map is flat but for rounding, so what is that low is left out.
     """
     flimsy, reach = 0, max(1, int(REACH * min(model.bank().tight()[0].frame)))
-    for p in range(model.config.prototypes):
+    for p in range(model.config.num_prototypes):
         shown = locate(model, image, p)
-        height, row, column = (x.tolist() for x in top_peaks(shown.heat, model.config.peaks, reach))
+        height, row, column = (x.tolist() for x in top_peaks(shown.heat, model.config.peaks_per_prototype, reach))
         places = [(shown.origin[0] + r, shown.origin[1] + c) for r, c in zip(row, column, strict=True)]
         peaks = [(high, place) for high, place in zip(height, places, strict=True) if high > 0.01]
         solid = [(high, place) for high, place in peaks if is_solid(model, image, p, place)]
@@ -179,7 +190,7 @@ def test_the_candidates_are_the_peaks_of_the_map_that_is_shown(seed: int, backgr
     proposals = inspect(model, image).proposals
     for p in range(4):
         shown = locate(model, image, p)
-        height, row, column = top_peaks(shown.heat, model.config.peaks)
+        height, row, column = top_peaks(shown.heat, model.config.peaks_per_prototype)
         top, left = shown.origin
         expected = [(top + r, left + c) for r, c in zip(row.tolist(), column.tolist(), strict=True)]
         mine = [proposal for proposal in proposals if proposal.prototype == p]
@@ -190,18 +201,18 @@ def test_the_candidates_are_the_peaks_of_the_map_that_is_shown(seed: int, backgr
 def test_rivals_are_sorted_and_of_different_prototypes() -> None:
     model, image = setting(3)
     for step in inspect(model, image).steps:
-        gains = [rival.gain for rival in step.rivals]
+        gains = [rival.error_reduction for rival in step.rivals]
         assert gains == sorted(gains, reverse=True)
         kinds = [rival.prototype for rival in step.rivals]
         assert len(kinds) == len(set(kinds))
         if step.chosen is not None:
-            assert all(rival.gain <= step.chosen.gain + 1e-4 for rival in step.rivals)
+            assert all(rival.error_reduction <= step.chosen.error_reduction + 1e-4 for rival in step.rivals)
 
 
 def test_refinement_is_told_of_where_it_changed_something() -> None:
     told = 0
     for seed in range(6):
-        model, image = setting(seed, refinement=6)
+        model, image = setting(seed, restarts=6)
         seen = inspect(model, image)
         if seen.refined:
             assert seen.error < seen.steps[-1].error
@@ -227,4 +238,4 @@ def test_stages_begin_with_the_background_and_end_with_the_reconstruction(seed: 
     torch.testing.assert_close(pictures[0], torch.zeros(3, *SIZE) if bank.background is None else bank.background)
     errors = [(picture - image).square().sum() for picture in pictures]
     gains = [float(a - b) for a, b in pairwise(errors)]
-    assert gains == pytest.approx(where.gain[0, :n].tolist(), rel=1e-3, abs=1e-2)
+    assert gains == pytest.approx(where.error_reduction[0, :n].tolist(), rel=1e-3, abs=1e-2)

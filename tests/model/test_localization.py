@@ -7,11 +7,11 @@ import torch
 
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.localization import gain_maps, phase_maps
+from pcdnet.model.localization import error_reduction_maps, phase_maps
 
 
 def literal_gain(
-    image: torch.Tensor, bank: PrototypeBank, p: int, row: int, column: int, brightest: float
+    image: torch.Tensor, bank: PrototypeBank, p: int, row: int, column: int, max_colour: float
 ) -> torch.Tensor:
     """Paint the prototype on the whole canvas in many colours, and take the largest fall of the error."""
     C, H, W = image.shape
@@ -21,7 +21,7 @@ def literal_gain(
     place = slice(row + h, row + 2 * h), slice(column + w, column + 2 * w)
     wide_T[place], wide_M[place] = bank.prototypes[p], bank.masks[p]
     T, M = wide_T[h : h + H, w : w + W], wide_M[h : h + H, w : w + W]
-    colours = torch.linspace(0, brightest, 601).double()[:, None, None]
+    colours = torch.linspace(0, max_colour, 601).double()[:, None, None]
     total = torch.zeros(()).double()
     for c in range(C):
         painted = M * colours * T + (1 - M) * behind[c]
@@ -37,11 +37,11 @@ def test_gain_maps_hold_what_painting_would_gain(background: bool, rng: torch.Ge
     bank = PrototypeBank(
         torch.rand(3, 5, 6, generator=rng).double(), torch.rand(3, 5, 6, generator=rng).double(), behind
     )
-    geometry = Geometry.of((14, 17), (5, 6), 0.5)
-    maps = gain_maps(images, bank, geometry, brightest=1.5)(slice(0, 2), slice(1, 3))
+    geometry = Geometry.for_overhang((14, 17), (5, 6), 0.5)
+    maps = error_reduction_maps(images, bank, geometry, max_colour=1.5)(slice(0, 2), slice(1, 3))
     assert maps.shape == (2, 2, *geometry.positions)
     for b, p, y, x in [(0, 0, 0, 0), (1, 1, 5, 7), (0, 1, geometry.positions[0] - 1, 3), (1, 0, 2, 12)]:
-        row, column = y - geometry.margin[0], x - geometry.margin[1]
+        row, column = y - geometry.padding[0], x - geometry.padding[1]
         expected = literal_gain(images[b], bank, 1 + p, row, column, 1.5)
         torch.testing.assert_close(maps[b, p, y, x], expected, atol=2e-3, rtol=0)
 
@@ -51,8 +51,8 @@ def test_a_dark_thing_on_a_bright_ground_is_where_the_gain_is_highest(rng: torch
     bank = PrototypeBank(torch.ones(1, 4, 6), torch.ones(1, 4, 6), torch.full((1, 20, 24), 0.7))
     image = torch.full((1, 1, 20, 24), 0.7) + 0.02 * torch.rand(1, 1, 20, 24, generator=rng)
     image[0, 0, 9:13, 5:11] = 0.1
-    geometry = Geometry.of((20, 24), (4, 6), 0.5)
-    best = gain_maps(image, bank, geometry, 1.5)(slice(0, 1), slice(0, 1))[0, 0].flatten().argmax().item()
-    assert divmod(best, geometry.positions[1]) == (9 + geometry.margin[0], 5 + geometry.margin[1])
+    geometry = Geometry.for_overhang((20, 24), (4, 6), 0.5)
+    best = error_reduction_maps(image, bank, geometry, 1.5)(slice(0, 1), slice(0, 1))[0, 0].flatten().argmax().item()
+    assert divmod(best, geometry.positions[1]) == (9 + geometry.padding[0], 5 + geometry.padding[1])
     phase = phase_maps(image, bank, geometry)(slice(0, 1), slice(0, 1))[0, 0].flatten().argmax().item()
     assert phase != best

@@ -21,7 +21,9 @@ from pcdnet.model.network import PCDNet
 from tests.oracle.scenes import random_bank, random_scene
 
 SIZE, FRAME = (32, 28), (9, 8)
-CONFIG = ModelConfig(prototypes=3, prototype_size=FRAME, objects=4, peaks=4, channels=3, min_gain=0.2)
+CONFIG = ModelConfig(
+    num_prototypes=3, prototype_size=FRAME, max_objects=4, peaks_per_prototype=4, channels=3, min_error_reduction=0.2
+)
 
 
 def true_model(**changes: object) -> PCDNet:
@@ -52,7 +54,7 @@ def test_the_true_prototypes_decompose_generated_scenes() -> None:
 
 def test_refinement_mends_what_greedy_gets_wrong() -> None:
     scenes = tetrominoes.generate(300, seed=6)
-    greedy = many(true_model(refinement=0).decompose(scenes.images))
+    greedy = many(true_model(restarts=0).decompose(scenes.images))
     refined = many(true_model().decompose(scenes.images))
     wrong = [n for n, d in enumerate(greedy) if d.error > 1]
     assert wrong
@@ -119,7 +121,7 @@ def test_the_error_never_rises_with_another_object() -> None:
     bank, images = batch(6)
     errors = []
     for objects in range(1, 6):
-        config = dataclasses.replace(CONFIG, objects=objects, refinement=0)
+        config = dataclasses.replace(CONFIG, max_objects=objects, restarts=0)
         with torch.no_grad():
             picture = PCDNet.from_bank(bank, config)(images).reconstruction
         errors.append((picture - images).square().sum(dim=(1, 2, 3)))
@@ -133,7 +135,7 @@ def test_gains_add_up_to_the_fall_of_the_error() -> None:
         layers = PCDNet.from_bank(bank, CONFIG)(images)
     left = (layers.reconstruction - images).square().sum(dim=(1, 2, 3))
     total = images.square().sum(dim=(1, 2, 3))
-    torch.testing.assert_close(total - layers.placement.gain.sum(1), left, atol=1e-2, rtol=1e-4)
+    torch.testing.assert_close(total - layers.placement.error_reduction.sum(1), left, atol=1e-2, rtol=1e-4)
 
 
 def test_an_empty_image_holds_no_object() -> None:
@@ -148,8 +150,8 @@ def test_an_empty_image_holds_no_object() -> None:
 def test_no_object_is_chosen_that_gains_less_than_the_least() -> None:
     bank, images = batch(8)
     with torch.no_grad():
-        placement = PCDNet.from_bank(bank, dataclasses.replace(CONFIG, min_gain=3.0))(images).placement
-    assert (placement.gain[placement.exists] >= 3.0).all()
+        placement = PCDNet.from_bank(bank, dataclasses.replace(CONFIG, min_error_reduction=3.0))(images).placement
+    assert (placement.error_reduction[placement.exists] >= 3.0).all()
     assert placement.exists.any()
 
 
@@ -176,18 +178,27 @@ def test_any_size_works_even_a_prototype_as_large_as_the_image(frame: tuple[int,
     rng = torch.Generator().manual_seed(9)
     bank = random_bank(rng, 2, frame, None, torch.float32)
     image = random_scene(rng, bank, size, 1, 1, 0.0)[None]
-    config = ModelConfig(prototypes=2, prototype_size=frame, objects=2, peaks=2, channels=1, min_gain=0.0)
+    config = ModelConfig(
+        num_prototypes=2,
+        prototype_size=frame,
+        max_objects=2,
+        peaks_per_prototype=2,
+        channels=1,
+        min_error_reduction=0.0,
+    )
     with torch.no_grad():
         layers = PCDNet.from_bank(bank, config)(image)
     assert layers.reconstruction.shape == image.shape
     assert torch.isfinite(layers.reconstruction).all()
 
 
-@given(objects=integers(1, 3), peaks=integers(1, 4), colour=sampled_from(["solve", "none"]), seed=integers(0, 20))
+@given(
+    objects=integers(1, 3), peaks=integers(1, 4), colour=sampled_from(["least_squares", "none"]), seed=integers(0, 20)
+)
 @settings(deadline=None, max_examples=20)
 def test_visible_masks_are_disjoint_and_fit_their_boxes(objects: int, peaks: int, colour: str, seed: int) -> None:
     bank, images = batch(seed, count=1)
-    config = dataclasses.replace(CONFIG, objects=objects, peaks=peaks, colour=colour)  # type: ignore[arg-type]
+    config = dataclasses.replace(CONFIG, max_objects=objects, peaks_per_prototype=peaks, colour=colour)  # type: ignore[arg-type]
     found = PCDNet.from_bank(bank, config).decompose(images[0].permute(1, 2, 0).numpy())
     assert isinstance(found, Decomposition)
     stack = np.sum([thing.mask for thing in found.objects] or [np.zeros(SIZE)], axis=0)
@@ -202,7 +213,7 @@ def test_visible_masks_are_disjoint_and_fit_their_boxes(objects: int, peaks: int
             assert thing.mask[:, left + width - 1].any()
 
 
-@pytest.mark.parametrize("colour", ["solve", "network", "none"])
+@pytest.mark.parametrize("colour", ["least_squares", "network", "none"])
 @pytest.mark.parametrize("background", [False, True])
 def test_gradients_of_the_whole_are_right_for_a_fixed_choice(colour: str, background: bool) -> None:
     """Objects apart from each other: a small change of the bank leaves the choice as it is."""
@@ -210,14 +221,14 @@ def test_gradients_of_the_whole_are_right_for_a_fixed_choice(colour: str, backgr
     C, size = 3, (16, 22)
     bank = random_bank(rng, 2, (7, 7), (C, *size) if background else None, torch.float64)
     config = ModelConfig(
-        prototypes=2,
+        num_prototypes=2,
         prototype_size=(7, 7),
-        objects=2,
-        peaks=2,
+        max_objects=2,
+        peaks_per_prototype=2,
         channels=C,
         background=background,
         colour=colour,  # type: ignore[arg-type]
-        min_gain=0.0,
+        min_error_reduction=0.0,
     )
     model = PCDNet.from_bank(bank, config)
     if model.colour is not None:
@@ -239,15 +250,15 @@ def test_gradients_of_the_whole_are_right_for_a_fixed_choice(colour: str, backgr
     inputs = [(0.1 + 0.8 * x).requires_grad_() for x in (bank.prototypes, bank.masks)]
     if bank.background is not None:
         # The closed form holds the background fixed while it fits a colour to the image.
-        inputs.append(bank.background.clone().requires_grad_(colour != "solve"))
+        inputs.append(bank.background.clone().requires_grad_(colour != "least_squares"))
     assert torch.autograd.gradcheck(loss, tuple(inputs), atol=1e-5, fast_mode=True)
 
 
-@pytest.mark.parametrize("colour", ["solve", "network"])
+@pytest.mark.parametrize("colour", ["least_squares", "network"])
 def test_colours_are_the_same_with_and_without_gradients(colour: str) -> None:
     images = torch.from_numpy(tetrominoes.generate(8, seed=3).images).permute(0, 3, 1, 2) / 255
     torch.manual_seed(0)
-    model = true_model(colour=colour, min_gain=0.0)
+    model = true_model(colour=colour, min_error_reduction=0.0)
     if model.colour is not None:
         with torch.no_grad():
             model.colour.head.bias.fill_(0.6)
@@ -282,7 +293,7 @@ def test_a_new_model_starts_as_in_the_paper() -> None:
 def test_a_bank_that_does_not_fit_the_configuration_is_refused() -> None:
     bank, _ = batch(1)
     with pytest.raises(PcdnetError, match="holds 3 prototypes of 9x8.*wants 4"):
-        PCDNet.from_bank(bank, dataclasses.replace(CONFIG, prototypes=4))
+        PCDNet.from_bank(bank, dataclasses.replace(CONFIG, num_prototypes=4))
     with pytest.raises(PcdnetError, match="background is on but the bank has none"):
         PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background=True))
     with pytest.raises(PcdnetError, match="no image size"):

@@ -32,7 +32,7 @@ from pcdnet.model.onnx.parity import Parity, compare, run, sample
 from tests.oracle.scenes import random_bank, random_scene
 
 SIZE, FRAME = (30, 27), (11, 9)
-CASES = list(itertools.product(("solve", "network", "none"), ("phase", "gain"), (False, True)))
+CASES = list(itertools.product(("least_squares", "network", "none"), ("phase", "error_reduction"), (False, True)))
 
 
 def random_model(seed: int, channels: int = 3, background: bool = False, **fields: Any) -> tuple[PCDNet, list[Tensor]]:
@@ -40,7 +40,7 @@ def random_model(seed: int, channels: int = 3, background: bool = False, **field
     rng = torch.Generator().manual_seed(seed)
     bank = random_bank(rng, 4, FRAME, (channels, *SIZE) if background else None, torch.float32)
     scenes = [random_scene(rng, bank, SIZE, channels, count % 5, noise=0.01) for count in range(10)]
-    config: dict[str, Any] = {"objects": 4, "peaks": 3, "min_gain": 0.05, "refinement": 0, **fields}
+    config: dict[str, Any] = {"objects": 4, "peaks": 3, "min_error_reduction": 0.05, "refinement": 0, **fields}
     sizes: dict[str, Any] = {"prototypes": 4, "prototype_size": FRAME, "channels": channels, "background": background}
     torch.manual_seed(seed)
     model = PCDNet.from_bank(bank, ModelConfig(**sizes, **config))
@@ -62,7 +62,7 @@ def flawed(scenes: list[Tensor], seed: int) -> Tensor:
 
 def true_model(**fields: Any) -> PCDNet:
     prototypes, masks = tetrominoes.true_prototypes()
-    config = dataclasses.replace(Config.preset("tetrominoes").model, refinement=0, **fields)
+    config = dataclasses.replace(Config.preset("tetrominoes").model, restarts=0, **fields)
     return PCDNet.from_bank(PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks)), config)
 
 
@@ -76,7 +76,7 @@ def agree(model: PCDNet, images: Tensor) -> int:
     assert torch.equal(found["position"], torch.stack([where.row, where.column], dim=-1))
     torch.testing.assert_close(found["reconstruction"], layers.reconstruction, atol=1e-4, rtol=0)
     torch.testing.assert_close(found["colour"], layers.colour, atol=1e-4, rtol=0)
-    torch.testing.assert_close(found["gain"], where.gain, atol=1e-3, rtol=1e-4)
+    torch.testing.assert_close(found["gain"], where.error_reduction, atol=1e-3, rtol=1e-4)
     assert torch.equal(found["instances"], layers.instances().long())
     return int(where.exists.sum())
 
@@ -104,7 +104,7 @@ def test_what_must_be_visible_changes_what_the_file_finds() -> None:
 
 @pytest.mark.parametrize("background", [True, False])
 @pytest.mark.parametrize("localization", ["phase", "gain"])
-@pytest.mark.parametrize("colour", ["solve", "network"])
+@pytest.mark.parametrize("colour", ["least_squares", "network"])
 def test_the_file_finds_what_the_model_finds_to_be_solid(
     colour: ColourModule, localization: Localization, background: bool
 ) -> None:
@@ -123,12 +123,14 @@ def test_the_file_finds_what_the_model_finds_to_be_solid(
 def test_what_hangs_over_the_border_is_solid_by_what_is_inside() -> None:
     """A square of 8x8 of which half is outside, and a flaw that would gain as much."""
     bank = PrototypeBank(torch.ones(1, 8, 8), torch.ones(1, 8, 8), torch.full((1, *SIZE), 0.5))
-    config = ModelConfig(prototypes=1, prototype_size=(8, 8), objects=2, channels=1, background=True, refinement=0)
+    config = ModelConfig(
+        num_prototypes=1, prototype_size=(8, 8), max_objects=2, channels=1, background=True, restarts=0
+    )
     image = torch.full((1, 1, *SIZE), 0.5)
     image[0, 0, 26:, 12:20] = 0.9
     image[0, 0, 4:6, 3:7] = 1.0
     for least, objects in ((0.0, 2), (0.9, 1)):
-        chosen = dataclasses.replace(config, localization="gain", min_solid=least)
+        chosen = dataclasses.replace(config, localization="error_reduction", min_solid=least)
         assert agree(PCDNet.from_bank(bank, chosen), image) == objects
 
 
@@ -190,9 +192,15 @@ def test_more_peaks_than_places_are_no_harm(localization: Localization) -> None:
     rng = torch.Generator().manual_seed(0)
     bank = random_bank(rng, 2, (8, 8), None, torch.float32)
     config = ModelConfig(
-        prototypes=2, prototype_size=(8, 8), objects=60, peaks=100, channels=1, overhang=0, localization=localization
+        num_prototypes=2,
+        prototype_size=(8, 8),
+        max_objects=60,
+        peaks_per_prototype=100,
+        channels=1,
+        overhang=0,
+        localization=localization,
     )
-    model = PCDNet.from_bank(bank, dataclasses.replace(config, refinement=0))
+    model = PCDNet.from_bank(bank, dataclasses.replace(config, restarts=0))
     agree(model, torch.stack([random_scene(rng, bank, (9, 10), 1, 2, 0.02) for _ in range(3)]))
 
 
@@ -220,7 +228,7 @@ def test_the_file_depends_on_the_model_alone() -> None:
     model, _ = random_model(0, colour="network")
     content = to_onnx(model, SIZE)
     assert to_onnx(model.train(), SIZE) == content
-    model.config = dataclasses.replace(model.config, refinement=6)
+    model.config = dataclasses.replace(model.config, restarts=6)
     assert to_onnx(model, SIZE) == content
     assert model.training
 
@@ -245,7 +253,7 @@ def test_mistakes_are_told_with_their_cure() -> None:
 
 def test_every_field_of_the_configuration_is_followed_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {field.name for field in dataclasses.fields(ModelConfig)} == {*NUMBERS, *WAYS}
-    model, _ = random_model(0, min_solid=0.3, localization="gain")
+    model, _ = random_model(0, min_solid=0.3, localization="error_reduction")
     monkeypatch.setattr("pcdnet.model.onnx.file.NUMBERS", tuple({*NUMBERS} - {"min_solid"}))
     with pytest.raises(PcdnetError, match="model.min_solid is 0.3, which an ONNX file cannot express; train with 0.0"):
         to_onnx(model, SIZE)

@@ -55,7 +55,7 @@ def test_peaks_keep_their_distance(Y: int, X: int, reach: int, seed: int) -> Non
 def test_near_identical_shifts_are_one_candidate(rng: torch.Generator) -> None:
     image = torch.zeros(1, 1, 30, 30)
     image[0, 0, 8:14, 9:15] = 1.0
-    found = by_phase(image, torch.ones(1, 6, 6), Geometry.of((30, 30), (6, 6), 0.5), peaks=5)
+    found = by_phase(image, torch.ones(1, 6, 6), Geometry.for_overhang((30, 30), (6, 6), 0.5), peaks=5)
     places = [
         (r, c) for r, c, e in zip(found.row[0].tolist(), found.column[0].tolist(), found.exists[0], strict=True) if e
     ]
@@ -66,7 +66,9 @@ def test_near_identical_shifts_are_one_candidate(rng: torch.Generator) -> None:
 
 
 def test_a_flat_image_gives_one_candidate_not_many() -> None:
-    found = by_phase(torch.full((1, 1, 16, 16), 0.5), torch.ones(1, 4, 4), Geometry.of((16, 16), (4, 4), 0.0), peaks=4)
+    found = by_phase(
+        torch.full((1, 1, 16, 16), 0.5), torch.ones(1, 4, 4), Geometry.for_overhang((16, 16), (4, 4), 0.0), peaks=4
+    )
     places = {
         (r, c) for r, c, e in zip(found.row[0].tolist(), found.column[0].tolist(), found.exists[0], strict=True) if e
     }
@@ -78,7 +80,7 @@ def test_an_object_in_one_channel_is_found_beside_a_busy_channel(rng: torch.Gene
     image = torch.zeros(1, 3, 32, 32)
     image[0, 1] = torch.rand(32, 32, generator=rng)
     image[0, 2, 11:18, 20:27] = prototype
-    found = by_phase(image, prototype[None], Geometry.of((32, 32), (7, 7), 0.5), peaks=1)
+    found = by_phase(image, prototype[None], Geometry.for_overhang((32, 32), (7, 7), 0.5), peaks=1)
     assert (found.row.item(), found.column.item()) == (11, 20)
 
 
@@ -86,7 +88,7 @@ def test_an_object_in_one_channel_is_found_beside_a_busy_channel(rng: torch.Gene
 @settings(deadline=None, max_examples=30)
 def test_candidates_never_leave_the_admissible_positions(H: int, W: int, h: int, w: int) -> None:
     rng = torch.Generator().manual_seed(H * W)
-    geometry = Geometry.of((H, W), (h, w), 0.5)
+    geometry = Geometry.for_overhang((H, W), (h, w), 0.5)
     found = by_phase(torch.rand(2, 1, H, W, generator=rng), torch.rand(3, h, w, generator=rng), geometry, peaks=4)
     assert (found.row >= -(h // 2)).all()
     assert (found.row <= H - h + h // 2).all()
@@ -96,7 +98,7 @@ def test_candidates_never_leave_the_admissible_positions(H: int, W: int, h: int,
 
 def test_chunks_do_not_change_the_candidates(rng: torch.Generator) -> None:
     images, templates = torch.rand(9, 3, 40, 40, generator=rng), torch.rand(30, 12, 12, generator=rng)
-    geometry = Geometry.of((40, 40), (12, 12), 0.5)
+    geometry = Geometry.for_overhang((40, 40), (12, 12), 0.5)
     together = by_phase(images, templates, geometry, peaks=3)
     for b in range(9):
         alone = by_phase(images[b : b + 1], templates, geometry, peaks=3)

@@ -12,13 +12,13 @@ from pcdnet.model.network import PCDNet
 def _model(min_solid: float) -> PCDNet:
     bank = PrototypeBank(torch.ones(1, 8, 8), torch.ones(1, 8, 8), torch.full((1, 30, 30), 0.5))
     config = ModelConfig(
-        prototypes=1,
+        num_prototypes=1,
         prototype_size=(8, 8),
-        objects=2,
+        max_objects=2,
         channels=1,
         background=True,
-        localization="gain",
-        refinement=0,
+        localization="error_reduction",
+        restarts=0,
         min_solid=min_solid,
     )
     return PCDNet.from_bank(bank, config)

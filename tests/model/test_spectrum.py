@@ -66,7 +66,7 @@ def test_the_peak_recovers_any_shift(dy: int, dx: int) -> None:
     wide = torch.zeros(1, 1, 42 + 48, 44 + 36)
     wide[0, 0, 24 + dy : 48 + dy, 18 + dx : 36 + dx] = prototype
     image = wide[:, :, 24:66, 18:62]
-    geometry = Geometry.of((42, 44), (24, 18), 0.5)
+    geometry = Geometry.for_overhang((42, 44), (24, 18), 0.5)
     bank = PrototypeBank(prototype[None], torch.ones(1, 24, 18))
     found = propose(phase_maps(image, bank, geometry), image, 1, geometry, peaks=1)
     assert (found.row.item(), found.column.item()) == (dy, dx)

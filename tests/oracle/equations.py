@@ -39,7 +39,7 @@ class Layer:
 
     index: int
     colour: Tensor
-    gain: float
+    error_reduction: float
 
 
 class Oracle:
@@ -58,17 +58,17 @@ class Oracle:
         self.B = torch.zeros_like(image) if background is None else background
         H, W = image.shape[-2:]
         h, w = prototypes.shape[-2:]
-        self.geometry = Geometry.of((H, W), (h, w), config.overhang)
-        self.least = max(config.min_gain, LEAST_CHANGE)
+        self.geometry = Geometry.for_overhang((H, W), (h, w), config.overhang)
+        self.least = max(config.min_error_reduction, LEAST_CHANGE)
         self.candidates: list[Candidate] = []
 
     def explain(self, *, refine: bool = True) -> tuple[list[tuple[int, int, int, Tensor]], Tensor]:
         """Objects as (prototype, row, column, colour), front to back, and the image they make."""
-        self.candidates = self.propose(self.config.peaks)
+        self.candidates = self.propose(self.config.peaks_per_prototype)
         layers = self.select([], set())
-        if refine and self.config.refinement and self.error(layers) >= self.least:
+        if refine and self.config.restarts and self.error(layers) >= self.least:
             plain, plain_candidates = layers, self.candidates
-            self.candidates = self.propose(DEEPER * self.config.peaks)
+            self.candidates = self.propose(DEEPER * self.config.peaks_per_prototype)
             layers = self.refine(self.select([], set()))
             if _total(layers) - _total(plain) < LEAST_CHANGE:
                 layers, self.candidates = plain, plain_candidates
@@ -89,7 +89,7 @@ class Oracle:
     def propose(self, peaks: int) -> list[Candidate]:
         """The highest local maxima of every prototype's map, over the channels."""
         found = []
-        (my, mx), (rows, columns), (Y, X) = self.geometry.margin, self.geometry.positions, self.geometry.grid
+        (my, mx), (rows, columns), (Y, X) = self.geometry.padding, self.geometry.positions, self.geometry.grid
         for p in range(len(self.P)):
             if self.config.localization == "phase":
                 maximum = self.localization(p).amax(0)
@@ -193,14 +193,14 @@ class Oracle:
             G_0 = self.paint([*before, (c, 0 * ones), *after])
             V = self.paint([*before, (c, ones), *after]) - G_0
             norm = V.square().sum((1, 2)).clamp(min=1e-12)
-            colour = (((self.I - G_0) * V).sum((1, 2)) / norm).clamp(0, self.config.brightest)
+            colour = (((self.I - G_0) * V).sum((1, 2)) / norm).clamp(0, self.config.max_colour)
         return float((self.I - self.paint([*before, (c, colour), *after])).detach().square().sum()), colour
 
     def select(self, script: list[int], struck: set[int]) -> list[Layer]:
         """Follow the script, then add the best candidate while it pays."""
         layers: list[Layer] = []
         error = self.error(layers)
-        for n in range(self.config.objects):
+        for n in range(self.config.max_objects):
             taken = {x.index for x in layers} | struck
             free = script[n : n + 1] or [
                 t for t in range(len(self.candidates)) if t not in taken and self.visible(layers, t)
@@ -210,7 +210,7 @@ class Oracle:
                 break
             t, left, colour = min(tries, key=lambda x: x[1])
             gain = error - left
-            if n >= len(script) and (gain < self.config.min_gain or gain <= 0):
+            if n >= len(script) and (gain < self.config.min_error_reduction or gain <= 0):
                 break
             layers.append(Layer(t, colour, gain))
             error = left
@@ -222,9 +222,9 @@ class Oracle:
         """Sweeps, then restarts without one object after the other."""
         layers = self.sweep(layers)
         struck: set[int] = set()
-        for r in range(self.config.refinement):
-            n = r % self.config.objects
-            if r <= self.config.objects:
+        for r in range(self.config.restarts):
+            n = r % self.config.max_objects
+            if r <= self.config.max_objects:
                 struck = set()
             if self.error(layers) < self.least or n >= len(layers) or len(layers) > CROWD:
                 continue
@@ -280,4 +280,4 @@ class Oracle:
 
 
 def _total(layers: list[Layer]) -> float:
-    return sum(x.gain for x in layers)
+    return sum(x.error_reduction for x in layers)

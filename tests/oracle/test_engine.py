@@ -37,14 +37,14 @@ def compare(seed: int, colour: ColourModule, dtype: torch.dtype, tolerance: floa
     bank = random_bank(rng, 4, FRAME, (channels, *SIZE) if background else None, dtype)
     image = random_scene(rng, bank, SIZE, channels, int(torch.randint(5, (), generator=rng)), noise=0.01)
     config = ModelConfig(
-        prototypes=4,
+        num_prototypes=4,
         prototype_size=FRAME,
-        objects=4,
-        peaks=2,
+        max_objects=4,
+        peaks_per_prototype=2,
         channels=channels,
         background=background,
         colour=colour,
-        min_gain=0.05,
+        min_error_reduction=0.05,
         **further,
     )
     torch.manual_seed(seed)
@@ -69,13 +69,13 @@ def compare(seed: int, colour: ColourModule, dtype: torch.dtype, tolerance: floa
 
 def test_engine_agrees_with_the_literal_equations_in_double_precision() -> None:
     """200 scenes, grey and RGB, with and without background: the same objects in the same order."""
-    refined = sum(compare(seed, "solve", torch.float64, 1e-8) for seed in range(200))
+    refined = sum(compare(seed, "least_squares", torch.float64, 1e-8) for seed in range(200))
     assert refined > 20, "too few scenes reach refinement for this to mean anything"
 
 
 def test_engine_agrees_with_the_literal_equations_in_single_precision() -> None:
     for seed in range(1000, 1100):
-        compare(seed, "solve", torch.float32, 1e-4)
+        compare(seed, "least_squares", torch.float32, 1e-4)
 
 
 @pytest.mark.parametrize("colour", ["network", "none"])
@@ -86,10 +86,19 @@ def test_engine_agrees_with_the_literal_equations_for_other_colours(colour: Colo
 
 def test_engine_agrees_with_the_literal_equations_where_objects_must_be_seen() -> None:
     for seed in range(40):
-        compare(seed, "solve", torch.float64, 1e-8, min_visible=0.7, refinement=0)
+        compare(seed, "least_squares", torch.float64, 1e-8, min_visible=0.7, restarts=0)
 
 
 def test_engine_agrees_with_the_literal_equations_as_set_for_real_scenes() -> None:
     """Places by gain, and only what is seen and solid; the oracle paints every prototype at every place."""
     for seed in range(4):
-        compare(seed, "solve", torch.float64, 1e-8, localization="gain", min_visible=0.5, min_solid=0.4, refinement=0)
+        compare(
+            seed,
+            "least_squares",
+            torch.float64,
+            1e-8,
+            localization="error_reduction",
+            min_visible=0.5,
+            min_solid=0.4,
+            restarts=0,
+        )

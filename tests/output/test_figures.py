@@ -17,13 +17,11 @@ from PIL import Image
 from pcdnet.data.tetrominoes import TetrominoScenes, generate, true_prototypes
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
+from pcdnet.output.colours import PALETTE, instance_colours, prototype_colours
 from pcdnet.output.figures import (
-    PALETTE,
     decomposition_sheet,
-    instance_colours,
     object_pictures,
     object_sheet,
-    prototype_colours,
     prototype_sheet,
     save_figure,
     segmentation_sheet,
@@ -35,10 +33,10 @@ def truth(scenes: TetrominoScenes, index: int, objects: int = 3) -> Decompositio
     """What a perfect model would find, of the first objects only."""
     seen = scenes.labels[index] * (scenes.labels[index] <= objects)
     return Decomposition(
-        prototypes=scenes.shapes[index, :objects].astype(np.int32),
+        prototype_ids=scenes.shapes[index, :objects].astype(np.int32),
         positions=np.zeros((objects, 2), np.int32),
         colours=scenes.colours[index, :objects].astype(np.float32),
-        gains=np.ones(objects, np.float32),
+        error_reductions=np.ones(objects, np.float32),
         instances=seen.astype(np.int32),
         reconstruction=(scenes.images[index] * (seen > 0)[..., None] / 255).astype(np.float32),
         error=0.0,
@@ -120,10 +118,10 @@ def test_a_scene_with_fewer_objects_leaves_gaps(scenes: TetrominoScenes, images:
 def test_grey_images_are_drawn_grey(scenes: TetrominoScenes, images: np.ndarray) -> None:
     found = truth(scenes, 0)
     grey = Decomposition(
-        prototypes=found.prototypes,
+        prototype_ids=found.prototype_ids,
         positions=found.positions,
         colours=found.colours[:, :1],
-        gains=found.gains,
+        error_reductions=found.error_reductions,
         instances=found.instances,
         reconstruction=found.reconstruction[..., :1],
         error=0.0,
@@ -177,10 +175,10 @@ def crowd(objects: int, size: tuple[int, int]) -> tuple[Decomposition, np.ndarra
         instances[top : top + 20, left : left + 20][masks[kinds[n]] > 0] = n + 1
     instances = instances[: size[0], : size[1]]
     found = Decomposition(
-        prototypes=kinds,
+        prototype_ids=kinds,
         positions=positions,
         colours=np.full((objects, 1), 0.5, np.float32),
-        gains=np.ones(objects, np.float32),
+        error_reductions=np.ones(objects, np.float32),
         instances=instances,
         reconstruction=(0.5 * (instances > 0)[..., None]).astype(np.float32),
         error=0.0,
@@ -193,10 +191,10 @@ def test_objects_alone_make_the_image_in_their_places(scenes: TetrominoScenes) -
     corners = np.stack([scenes.rows[0], scenes.columns[0]], axis=-1)
     starts = np.array([np.argwhere(mask).min(axis=0) for mask in true_prototypes()[1]])
     placed = Decomposition(
-        prototypes=found.prototypes,
+        prototype_ids=found.prototype_ids,
         positions=(corners - starts[scenes.shapes[0]]).astype(np.int32),
         colours=found.colours,
-        gains=found.gains,
+        error_reductions=found.error_reductions,
         instances=found.instances,
         reconstruction=found.reconstruction,
         error=0.0,
@@ -210,10 +208,10 @@ def test_objects_alone_make_the_image_in_their_places(scenes: TetrominoScenes) -
 def test_an_object_alone_is_whole_though_others_hide_it() -> None:
     masks = np.ones((1, 3, 3), np.float32)
     hidden = Decomposition(
-        prototypes=np.zeros(2, np.int32),
+        prototype_ids=np.zeros(2, np.int32),
         positions=np.array([[2, 2], [2, 2]], np.int32),
         colours=np.array([[1.0], [0.5]], np.float32),
-        gains=np.ones(2, np.float32),
+        error_reductions=np.ones(2, np.float32),
         instances=np.pad(np.ones((3, 3), np.int32), 2),
         reconstruction=np.zeros((7, 7, 1), np.float32),
         error=0.0,
@@ -228,9 +226,9 @@ def test_objects_of_crowded_scenes_are_cut_out_and_framed_in_the_colours_of_thei
     figure = object_sheet(found.reconstruction[None], [found], prototypes, masks)
     shown = pictures(figure)
     assert len(shown) == 2 + 50
-    assert {picture.shape for picture in shown[2:]} == {(8, 8, 3)}  # without the empty margins of the frames
+    assert {picture.shape for picture in shown[2:]} == {(8, 8, 3)}  # without the empty advantages of the frames
     dots = rendered(figure)[::-1]
-    for panel, colour in zip(panels(figure)[2:], prototype_colours(found.prototypes), strict=True):
+    for panel, colour in zip(panels(figure)[2:], prototype_colours(found.prototype_ids), strict=True):
         column, row = panel.get_window_extent().p0.round().astype(int) - 2
         assert (dots[row, column] == colour).all()
 
@@ -253,10 +251,10 @@ def test_segmentation_has_the_colours_of_the_legend_and_parts_objects_of_a_kind(
     instances = np.zeros((12, 12), np.int32)
     instances[2:6, 2:6], instances[2:6, 6:10], instances[7:11, 2:6] = 1, 2, 3
     found = Decomposition(
-        prototypes=np.array([1, 1, 0], np.int32),
+        prototype_ids=np.array([1, 1, 0], np.int32),
         positions=np.array([[2, 2], [2, 6], [7, 2]], np.int32),
         colours=np.ones((3, 1), np.float32),
-        gains=np.ones(3, np.float32),
+        error_reductions=np.ones(3, np.float32),
         instances=instances,
         reconstruction=(instances > 0)[..., None].astype(np.float32),
         error=0.0,

@@ -41,10 +41,10 @@ def decomposition(index: int, error: float = 0.0) -> Decomposition:
     corners = np.stack([SCENES.rows[index], SCENES.columns[index]], axis=-1)
     starts = np.array([np.argwhere(mask).min(axis=0) for mask in true_prototypes()[1]])
     return Decomposition(
-        prototypes=SCENES.shapes[index].astype(np.int32),
+        prototype_ids=SCENES.shapes[index].astype(np.int32),
         positions=(corners - starts[SCENES.shapes[index]]).astype(np.int32),
         colours=SCENES.colours[index].astype(np.float32),
-        gains=np.ones(3, np.float32),
+        error_reductions=np.ones(3, np.float32),
         instances=SCENES.labels[index].astype(np.int32),
         reconstruction=IMAGES[index] + np.float32(error),
         error=0.0,
@@ -194,10 +194,10 @@ def test_of_many_objects_some_are_shown_and_the_others_counted() -> None:
     found, many = decomposition(0), SHOWN_OBJECTS + 5
     crowd = dataclasses.replace(
         found,
-        prototypes=found.prototypes[np.arange(many) % 3],
+        prototype_ids=found.prototype_ids[np.arange(many) % 3],
         positions=found.positions[np.arange(many) % 3],
         colours=found.colours[np.arange(many) % 3],
-        gains=np.ones(many, np.float32),
+        error_reductions=np.ones(many, np.float32),
     )
     text = render(report(gallery=[Exhibit(title="best", note="", image=IMAGES[0], found=crowd)]))
     assert len(Page(text).pictures) == 2 * 19 + 5 + SHOWN_OBJECTS
@@ -207,10 +207,10 @@ def test_of_many_objects_some_are_shown_and_the_others_counted() -> None:
 def test_large_noisy_pictures_stay_small_enough_to_be_mailed() -> None:
     noise = np.random.default_rng(0).random((6, 700, 900, 3)).astype(np.float32)
     empty = Decomposition(
-        prototypes=np.zeros(0, np.int32),
+        prototype_ids=np.zeros(0, np.int32),
         positions=np.zeros((0, 2), np.int32),
         colours=np.zeros((0, 3), np.float32),
-        gains=np.zeros(0, np.float32),
+        error_reductions=np.zeros(0, np.float32),
         instances=np.zeros((700, 900), np.int32),
         reconstruction=np.zeros((700, 900, 3), np.float32),
         error=1.0,
@@ -255,7 +255,7 @@ def test_names_cannot_become_markup() -> None:
     evil = "<script>alert('&')</script>\" onload=alert(1) x=\""
     named = report(name=evil, data=evil, config=evil, command=evil, version=evil, training=evil, ranking=evil)
     scene = dataclasses.replace(exhibit(0, evil), note=evil)
-    kind = int(decomposition(0).prototypes[0])
+    kind = int(decomposition(0).prototype_ids[0])
     text = render(
         dataclasses.replace(named, names={kind: evil}, gallery=[scene], scores={"recall_by_kind": {evil: 1.0}})
     )
@@ -266,7 +266,7 @@ def test_names_cannot_become_markup() -> None:
 
 
 def test_prototypes_are_called_by_their_names() -> None:
-    kind = int(decomposition(1).prototypes[0])
+    kind = int(decomposition(1).prototype_ids[0])
     words = Page(render(report(names={kind: "long bar"}))).words
     assert f"{kind} long bar usage" in words
     assert "1: long bar" in words
@@ -302,11 +302,11 @@ def test_use_of_nothing_is_nothing() -> None:
 
 
 def test_the_report_needs_no_torch() -> None:
-    code = "import sys, pcdnet.output.report, pcdnet.output.display; assert 'torch' not in sys.modules"
+    code = "import sys, pcdnet.output.report, pcdnet.training.display; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_idle_is_what_training_calls_idle() -> None:
-    from pcdnet.training.healing import IN_USE
+    from pcdnet.training.reset import IN_USE
 
     assert IDLE == IN_USE

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 import torch
+from benchmarks.serve import serving
 
 from pcdnet.config import Config, ModelConfig
 from pcdnet.data import tetrominoes
@@ -18,8 +16,6 @@ from pcdnet.data.source import TEST_SEED, open_data
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.scene import Scenes
-from pcdnet.serve.app import create_app
-from pcdnet.serve.server import address, bind, make_server
 from pcdnet.serve.workbench import Workbench
 from pcdnet.training.run import Run, load
 from tests.oracle.scenes import random_bank, random_scene
@@ -44,28 +40,18 @@ def make_grey_workbench(folder: Path) -> Workbench:
     rng = torch.Generator().manual_seed(5)
     bank = random_bank(rng, 4, (12, 10), (1, 40, 56), torch.float32)
     config = ModelConfig(
-        prototypes=4, prototype_size=(12, 10), objects=5, peaks=3, channels=1, background=True, min_gain=0.1
+        num_prototypes=4,
+        prototype_size=(12, 10),
+        max_objects=5,
+        peaks_per_prototype=3,
+        channels=1,
+        background=True,
+        min_error_reduction=0.1,
     )
     Run.create(folder, Config(model=config)).save_weights(PCDNet.from_bank(bank, config))
     images = torch.stack([random_scene(rng, bank, (40, 56), 1, 4, 0.0) for _ in range(3)])
     pixels = (255 * images).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
     return Workbench(folder=folder, model=load(folder), samples=Scenes(images=pixels, name="grey"))
-
-
-@contextmanager
-def serving(workbench: Workbench, *, local: bool = True) -> Iterator[str]:
-    """The address of a server in a thread of this process."""
-    with bind("127.0.0.1", 0) as bound:
-        server = make_server(create_app(workbench, local=local))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        try:
-            yield address(bound).rstrip("/")
-        finally:
-            server.should_exit = True
-            thread.join(10)
 
 
 @pytest.fixture(scope="package")

@@ -17,16 +17,16 @@ from unittest.mock import Mock
 import httpx
 import numpy as np
 import pytest
+from benchmarks.serve import serving
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import integers, lists, tuples
 from PIL import Image
 
 from pcdnet.model.inspection import inspect
-from pcdnet.output.names import Names
+from pcdnet.names import Names
 from pcdnet.serve.messages import Array
 from pcdnet.serve.pictures import MOST_BYTES
 from pcdnet.serve.workbench import Workbench
-from tests.serve.conftest import serving
 
 Client = httpx.Client
 
@@ -76,7 +76,7 @@ def test_files_numbers_and_samples_give_the_same(client: Client, workbench: Work
     picture = workbench.sample(3)
     ways = [
         client.post("/api/decompose", json={"sample": 3}),
-        client.post("/api/decompose", json={"image": Array.of(picture).model_dump()}),
+        client.post("/api/decompose", json={"image": Array.from_numpy(picture).model_dump()}),
         *(upload(client, file_of(picture, kind)) for kind in ("png", "bmp", "tiff")),
         upload(client, client.get("/api/samples/3").content),
     ]
@@ -108,7 +108,7 @@ def test_any_scene_that_touches_the_picture_is_painted(client: Client, things: l
 
 
 def test_the_steps_of_the_selection_lead_to_what_is_found(client: Client, workbench: Workbench) -> None:
-    image = Array.of(workbench.sample(2)).model_dump()
+    image = Array.from_numpy(workbench.sample(2)).model_dump()
     seen = client.post("/api/inspect", json={"image": image, "prototype": 4}).json()
     found = client.post("/api/decompose", json={"sample": 2}).json()["scene"]
     assert not seen["refined"]
@@ -126,7 +126,7 @@ def test_another_map_of_the_same_picture_needs_no_other_search(
 ) -> None:
     searched = Mock(side_effect=inspect)
     monkeypatch.setattr("pcdnet.serve.workbench.inspect", searched)
-    pictures = [Array.of(workbench.sample(n)).model_dump() for n in (5, 5, 4)]
+    pictures = [Array.from_numpy(workbench.sample(n)).model_dump() for n in (5, 5, 4)]
     told = [client.post("/api/inspect", json={"image": picture, "prototype": 7}).json() for picture in pictures]
     assert searched.call_count == 2
     assert told[0] == told[1]
@@ -343,5 +343,5 @@ def test_a_picture_is_taken_apart_in_a_tenth_of_a_second_and_painted_in_half_of_
 
 def test_an_array_survives_the_wire() -> None:
     made = np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 7
-    assert np.array_equal(Array.of(made).values(), made)
-    assert base64.b64decode(Array.of(np.array([258], np.uint16)).data) == b"\x02\x01"
+    assert np.array_equal(Array.from_numpy(made).values(), made)
+    assert base64.b64decode(Array.from_numpy(np.array([258], np.uint16)).data) == b"\x02\x01"

@@ -126,7 +126,7 @@ def assert_server_agrees(page: Any) -> None:
     assert page.evaluate("Array.from(pcdnet.scene.painted.instances)") == page.evaluate(NUMBERS, told["instances"])
     assert page.evaluate("pcdnet.scene.painted.error") == pytest.approx(told["scene"]["error"], abs=0.01)
     gains = [thing["gain"] for thing in told["scene"]["objects"]]
-    assert page.evaluate("pcdnet.scene.painted.gains") == pytest.approx(gains, abs=0.01)
+    assert page.evaluate("pcdnet.scene.painted.error_reductions") == pytest.approx(gains, abs=0.01)
 
 
 def test_an_uploaded_picture_is_taken_apart(visit: Any, workbench: Workbench) -> None:

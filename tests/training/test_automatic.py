@@ -12,7 +12,7 @@ from pcdnet.cli import main
 from pcdnet.config import Config
 from pcdnet.errors import PcdnetError
 from pcdnet.training.automatic import choose
-from tests.training.test_seeding import frames
+from tests.training.test_initialization import frames
 
 Capture = pytest.CaptureFixture[str]
 
@@ -22,17 +22,17 @@ def test_sizes_and_numbers_are_those_of_the_things_in_the_images() -> None:
     model = choose(images, seed=3).config.model
     assert model.channels == 3
     assert model.background
-    assert 2 <= model.prototypes <= 6  # two shapes, and perhaps some in which they touch
+    assert 2 <= model.num_prototypes <= 6  # two shapes, and perhaps some in which they touch
     assert 5 + 4 <= model.prototype_size[1] <= 20
     assert 4 + 4 <= model.prototype_size[0] <= 20
-    assert 4 <= model.objects <= 8
-    assert model.peaks >= 2
+    assert 4 <= model.max_objects <= 8
+    assert model.peaks_per_prototype >= 2
 
 
 def test_the_choice_trains_and_explains_and_says_why() -> None:
     choice = choose(frames(80), seed=3)
     assert choice.config.train.seed == 3
-    assert choice.config.train.start == "images"
+    assert choice.config.train.init == "images"
     assert any("40x50" in reason for reason in choice.reasons)
     assert Config.from_toml(choice.config.to_toml()) == choice.config
 
@@ -56,13 +56,13 @@ def test_a_folder_trains_without_a_preset(tmp_path: Path, capsys: Capture) -> No
     folder.mkdir()
     for n, image in enumerate(frames(30)):
         Image.fromarray(image).save(folder / f"{n}.png")
-    steps = ["--train.steps", "3", "--train.batch", "4", "--model.prototypes", "3"]
+    steps = ["--train.steps", "3", "--train.batch", "4", "--model.num-prototypes", "3"]
     assert main(["train", "--data", str(folder), "--out", str(out), *steps]) == 0
     printed, said = capsys.readouterr()
     assert "everything is chosen from the images" in said
     assert "--model.localization gain" in said
     assert f"next: pcdnet eval {out}" in printed
     config = Config.load(out / "config.toml")
-    assert (config.train.steps, config.train.batch, config.model.prototypes) == (3, 4, 3)
-    assert config.train.start == "images"
+    assert (config.train.steps, config.train.batch, config.model.num_prototypes) == (3, 4, 3)
+    assert config.train.init == "images"
     assert main(["eval", str(out)]) == 0

@@ -30,7 +30,7 @@ KINDS = ("purity", "semantic_accuracy", "recall_by_kind")
 def true_model(objects: int = 3) -> PCDNet:
     prototypes, masks = tetrominoes.true_prototypes()
     bank = PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks))
-    return PCDNet.from_bank(bank, dataclasses.replace(Config.preset("tetrominoes").model, objects=objects))
+    return PCDNet.from_bank(bank, dataclasses.replace(Config.preset("tetrominoes").model, max_objects=objects))
 
 
 def boxed(kinds: tuple[str, ...] = (), scored: tuple[str, ...] = (), labels: bool = False) -> Scenes:
@@ -38,7 +38,7 @@ def boxed(kinds: tuple[str, ...] = (), scored: tuple[str, ...] = (), labels: boo
     boxes = []
     for truth in MADE.labels:
         seen = found_objects(truth.astype(np.int32), np.array([0, 1, 1], np.int32), np.ones(3, np.float32))
-        boxes.append(Boxes(corners=seen.boxes, kinds=seen.prototypes.astype(np.int32)))
+        boxes.append(Boxes(corners=seen.boxes, kinds=seen.prototype_ids.astype(np.int32)))
     return Scenes(images=MADE.images, labels=MADE.labels if labels else None, boxes=boxes, kinds=kinds, scored=scored)
 
 
@@ -141,7 +141,7 @@ def test_refinement_is_left_out_where_it_is_not_wanted_and_comes_back() -> None:
     scenes = tetrominoes.generate(120, seed=6)
     model, bare = true_model(), Scenes(images=scenes.images)
     assert evaluate(model, bare, refine=False).mse > evaluate(model, bare).mse
-    assert model.config.refinement > 0
+    assert model.config.restarts > 0
 
 
 @pytest.mark.parametrize(

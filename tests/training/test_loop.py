@@ -26,9 +26,9 @@ from pcdnet.training.loss import loss_of
 from pcdnet.training.run import Run, load
 
 SMALL = Config(
-    model=ModelConfig(prototypes=6, objects=3, peaks=2, min_gain=1.0),
+    model=ModelConfig(num_prototypes=6, max_objects=3, peaks_per_prototype=2, min_error_reduction=1.0),
     loss=LossConfig(mask_area=1e-3),
-    train=TrainConfig(steps=24, batch=8, noise_steps=5, validate_every=10, heal_every=5),
+    train=TrainConfig(steps=24, batch=8, noise_steps=5, validate_every=10, reset_every=5),
 )
 
 
@@ -56,7 +56,7 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another() -> None:
     assert not same(first, third)
 
 
-@pytest.mark.parametrize("colour", ["solve", "network"])
+@pytest.mark.parametrize("colour", ["least_squares", "network"])
 def test_an_interrupted_training_ends_as_the_unbroken_one(tmp_path: Path, colour: str) -> None:
     config = dataclasses.replace(SMALL, model=dataclasses.replace(SMALL.model, colour=colour))  # type: ignore[arg-type]
     unbroken = fit(scenes(), config, out=tmp_path / "unbroken")

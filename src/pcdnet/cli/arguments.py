@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -62,6 +63,21 @@ Stride = Annotated[
     int, tyro.conf.arg(metavar="INT", help="Use every n-th frame of a video, or image of a folder or file.")
 ]
 Grey = Annotated[bool, tyro.conf.arg(help="Turn colour images into grey ones, as models with one channel want them.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """Options of the commands that open data: how images are looked at."""
+
+    resize: Resize = None
+
+    crop: Crop = None
+
+    stride: Stride = 1
+
+    grey: Grey = False
+
+
 Preset = Annotated[
     str | None,
     tyro.conf.arg(

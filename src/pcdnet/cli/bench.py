@@ -26,7 +26,7 @@ class Bench:
     device: Device = "cpu"
 
     def run(self) -> None:
-        """Do it."""
+        """Run the command."""
         from pcdnet.cli.model import decompose, load_model
         from pcdnet.data.source import TEST_SEED, open_data
 

@@ -42,7 +42,7 @@ class Data:
     """Overwrite the file if it exists."""
 
     def run(self) -> None:
-        """Do it."""
+        """Run the command."""
         from pcdnet.output.dataset import checked_target, save_scenes
 
         checked_target(self.out, force=self.force)
@@ -55,7 +55,7 @@ class Data:
     def _scenes(self) -> tuple[Scenes | TetrominoScenes, str]:
         """The scenes, and what they are in words."""
         from pcdnet.data import atari, space_invaders, tetrominoes
-        from pcdnet.output.progress import track
+        from pcdnet.progress import track
 
         if self.source == "tetrominoes":
             return tetrominoes.generate(self.count, self.seed), "re-created Tetrominoes"

@@ -62,7 +62,7 @@ class Decompose:
     device: Device = "cpu"
 
     def run(self) -> None:
-        """Do it."""
+        """Run the command."""
         from pcdnet.data.inputs import find_inputs
         from pcdnet.output.export.formats import checked_formats
         from pcdnet.output.export.journal import Journal, checked_folder
@@ -87,8 +87,8 @@ class Decompose:
             self._finish(work, journal, formats, task)
 
     def _task(self, model: PCDNet, *, pictures: bool) -> Task:
+        from pcdnet.names import Names
         from pcdnet.output.export.work import Task
-        from pcdnet.output.names import Names
 
         background = model.bank().background
         if self.resize and background is None:
@@ -97,7 +97,7 @@ class Decompose:
             explain=lambda images: _explain(model, images),
             channels=model.config.channels,
             size=None if background is None else (background.shape[1], background.shape[2]),
-            names=Names.read(self.folder, model.config.prototypes),
+            names=Names.read(self.folder, model.config.num_prototypes),
             resize=self.resize,
             stride=self.stride,
             pictures=pictures,
@@ -121,7 +121,7 @@ class Decompose:
         if len(records) == 0:
             raise PcdnetError(f"none of the {len(work.inputs)} files could be used, so nothing was written; see above")
         written = write_formats(formats, records, task.names, self.out, channels=task.channels)
-        print(Summary.of(records, len(task.names)).text(task.names))
+        print(Summary.from_records(records, len(task.names)).text(task.names))
         files = [path.name for path in written] + ([f"{PICTURES}/"] if task.pictures else [])
         print(f"\nwrote {self.out}: {' '.join(files)}")
         if work.failed:
@@ -133,7 +133,7 @@ class Decompose:
 
 def _do(work: Work) -> None:
     """Go through the images and show how far it is."""
-    from pcdnet.output.progress import track
+    from pcdnet.progress import track
 
     start = time.perf_counter()
     try:

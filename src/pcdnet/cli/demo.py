@@ -26,7 +26,7 @@ class Demo:
     """Time for training; less is quicker and worse."""
 
     def run(self) -> None:
-        """Do it."""
+        """Run the command."""
         import dataclasses
 
         from pcdnet.cli.evaluate import table
@@ -34,8 +34,8 @@ class Demo:
         from pcdnet.cli.page import PAGE, write_page
         from pcdnet.cli.train import learn
         from pcdnet.data.source import TEST_SEED, open_data, training_data
+        from pcdnet.files import folder
         from pcdnet.output.figures import decomposition_sheet, prototype_sheet, save_figure
-        from pcdnet.output.files import folder
 
         preset = Config.preset("tetrominoes")
         config = dataclasses.replace(preset, train=dataclasses.replace(preset.train, seed=self.seed))

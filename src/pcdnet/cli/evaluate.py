@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from pcdnet.cli.arguments import Crop, Device, Grey, Resize, RunFolder, Stride
+from pcdnet.cli.arguments import Device, RunFolder, ViewOptions
 from pcdnet.cli.origin import Origin
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ LIMITED = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate:
+class Evaluate(ViewOptions):
     """Score a run on scenes; the generated ones are new to it."""
 
     folder: RunFolder
@@ -46,21 +46,13 @@ class Evaluate:
     seed: int = 3_000_000
     """Seed of generated scenes; the default shares none with training."""
 
-    resize: Resize = None
-
-    crop: Crop = None
-
-    stride: Stride = 1
-
-    grey: Grey = False
-
     json: bool = False
     """Print one JSON object instead of a table; what cannot be known without the truth is null."""
 
     device: Device = "cpu"
 
     def run(self) -> None:
-        """Do it."""
+        """Run the command."""
         from pcdnet.cli.model import load_model
         from pcdnet.data import folder
         from pcdnet.data.source import is_generated, open_data
@@ -70,12 +62,12 @@ class Evaluate:
         origin = Origin.read(self.folder)
         trained_on = origin.data
         data = self.data or trained_on
-        view = origin.view(self.crop, self.resize, self.stride, self.grey)
+        view = origin.view(data, self)
         scenes = open_data(data, count=self.limit, seed=self.seed, view=view)
         if data == trained_on and not is_generated(data) and not folder.parts(data):
             print(f"note: {self.folder} was trained on {data}, so most of these scenes are not new", file=sys.stderr)
         scores = evaluate(model, scenes)
-        warning = limit_warning(scores, model.config.objects)
+        warning = limit_warning(scores, model.config.max_objects)
         if warning:
             print(warning, file=sys.stderr)
         if self.json:
@@ -96,7 +88,7 @@ def limit_warning(scores: Evaluation, limit: int) -> str | None:
         return None
     return (
         f"warning: more objects than {limit} may be needed for {100 * scores.limited:.0f} % of the images, in which "
-        f"the model found as many as it may; train it with --model.objects {2 * limit}"
+        f"the model found as many as it may; train it with --model.max-objects {2 * limit}"
     )
 
 

@@ -46,26 +46,24 @@ class Export:
     """How many images it will take in a call."""
 
     def run(self) -> None:
-        """Do it."""
+        """Run the command."""
         from pcdnet.cli.model import load_model
+        from pcdnet.files import whole_file
         from pcdnet.model.onnx import require, to_onnx
-        from pcdnet.output.files import whole_file
-        from pcdnet.output.names import Names
+        from pcdnet.names import Names
 
         if self.onnx.suffix != ".onnx":
             raise PcdnetError(f"{self.onnx} is no .onnx file; use {self.onnx.with_suffix('.onnx')}")
         require("onnx")
         model = load_model(self.folder)
         (H, W), config = self._size(model), model.config
-        names = Names.read(self.folder, config.prototypes)
+        names = Names.read(self.folder, config.num_prototypes)
         content = to_onnx(model, (H, W), self.batch, names=list(names))
         with whole_file(self.onnx) as file:
             file.write(content)
-        size = (
-            f"{len(content) / 1e6:.1f} MB, {self.batch} x {config.channels} x {H} x {W}, up to {config.objects} objects"
-        )
+        size = f"{len(content) / 1e6:.1f} MB, {self.batch} x {config.channels} x {H} x {W}, up to {config.max_objects} objects"
         print(f"wrote {self.onnx}   {size}")
-        if config.refinement > 0:
+        if config.restarts > 0:
             print("it chooses greedily: refinement is not in the file")
         print(self._checked(model, (H, W)))
         shape, kind = (self.batch, config.channels, H, W), "grey" if config.channels == 1 else "RGB"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from pcdnet.cli.arguments import Crop, Device, Grey, Resize, RunFolder, Stride
+from pcdnet.cli.arguments import Device, RunFolder, ViewOptions
 from pcdnet.cli.origin import Origin
 from pcdnet.errors import PcdnetError
 
@@ -26,7 +26,7 @@ MOST = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawFigure:
+class DrawFigure(ViewOptions):
     """Draw a figure for a paper: the prototypes, or scenes taken apart; the generated ones are new to the run."""
 
     folder: RunFolder
@@ -49,18 +49,10 @@ class DrawFigure:
     seed: int = 0
     """Which scenes: other seeds give others."""
 
-    resize: Resize = None
-
-    crop: Crop = None
-
-    stride: Stride = 1
-
-    grey: Grey = False
-
     device: Device = "cpu"
 
     def run(self) -> None:
-        """Do it."""
+        """Run the command."""
         from pcdnet.cli.model import load_model
         from pcdnet.output.figures import checked_suffix, save_figure
 
@@ -76,8 +68,8 @@ class DrawFigure:
         import torch
 
         from pcdnet.cli.model import decompose
+        from pcdnet.names import Names
         from pcdnet.output.figures import object_sheet, prototype_sheet, segmentation_sheet
-        from pcdnet.output.names import Names
 
         with torch.no_grad():
             bank = model.bank().map(lambda values: values.float().cpu())
@@ -105,7 +97,7 @@ class DrawFigure:
             data,
             count=self.count if made else CHOSEN_FROM,
             seed=TEST_SEED + self.seed,
-            view=origin.view(self.crop, self.resize, self.stride, self.grey),
+            view=origin.view(data, self),
         )
         if made or len(scenes) <= self.count:
             return scenes.images

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pcdnet.cli.arguments import ViewOptions
 from pcdnet.config import PRESETS, Config
 from pcdnet.errors import PcdnetError
 
@@ -36,22 +37,26 @@ class Origin:
     grey: bool = False
     """How the images were looked at: see `pcdnet.data.view.View`."""
 
-    def view(
-        self,
-        crop: tuple[int, int, int, int] | None = None,
-        resize: tuple[int, int] | None = None,
-        stride: int = 1,
-        grey: bool = False,
-    ) -> View:
-        """How to look at images for this run: as it was trained, but for what is said otherwise."""
+    def view(self, data: str | None = None, options: ViewOptions | None = None) -> View:
+        """How to look at images for this run: as in training, but for what the options say otherwise.
+
+        The stride is that of the data of the training; other `data` have none of their own.
+        """
         from pcdnet.data.view import View
 
-        kept: Any = crop or self.crop, resize or self.resize
-        return View(crop=kept[0], resize=kept[1], stride=stride if stride != 1 else self.stride, grey=grey or self.grey)
+        said = options or ViewOptions()
+        kept: Any = said.crop or self.crop, said.resize or self.resize
+        stride = self.stride if data in (None, self.data) else 1
+        return View(
+            crop=kept[0],
+            resize=kept[1],
+            stride=said.stride if said.stride != 1 else stride,
+            grey=said.grey or self.grey,
+        )
 
     def write(self, folder: Path) -> None:
         """Put it into the run's folder."""
-        from pcdnet.output.files import whole_file
+        from pcdnet.files import whole_file
 
         with whole_file(folder / ORIGIN) as file:
             file.write(json.dumps(dataclasses.asdict(self), indent=1).encode() + b"\n")
@@ -93,7 +98,7 @@ def stored_config(folder: Path) -> Config:
 
 
 def differences(ours: Config, theirs: Config) -> Iterator[tuple[str, Any, Any]]:
-    """The fields (`model.prototypes`) in which two configurations differ, with both values."""
+    """The fields (`model.num_prototypes`) in which two configurations differ, with both values."""
     for section in dataclasses.fields(Config):
         one, other = getattr(ours, section.name), getattr(theirs, section.name)
         for field in dataclasses.fields(one):

@@ -17,12 +17,12 @@ from pcdnet.cli.origin import ORIGIN, Origin, command
 from pcdnet.decomposition import Decomposition
 from pcdnet.metrics import foreground_ari
 from pcdnet.model.network import PCDNet
-from pcdnet.output.display import clock
-from pcdnet.output.names import Names
+from pcdnet.names import Names
 from pcdnet.output.report import BankHealth, Exhibit, Report, Sightings, bank_use, write_report
 from pcdnet.scene import Scenes
+from pcdnet.training.display import clock
 from pcdnet.training.evaluation import Evaluation, evaluate
-from pcdnet.training.healing import likeness
+from pcdnet.training.reset import likeness
 from pcdnet.training.run import Run
 
 PAGE = "report.html"
@@ -134,7 +134,7 @@ def sightings(
     """What the objects of every prototype looked like, and where they were."""
     if not any(map(len, found)):
         return [Sightings() for _ in prototypes]
-    kinds = np.concatenate([thing.prototypes for thing in found])
+    kinds = np.concatenate([thing.prototype_ids for thing in found])
     colours = np.concatenate([thing.colours for thing in found])
     centres = np.concatenate([thing.positions for thing in found]) + np.array(masks.shape[1:]) / 2
     # A colour multiplies the prototype, so what is seen is the colour times the brightness under the mask.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from pcdnet.cli.arguments import Crop, Device, Grey, ReportData, Resize, RunFolder, Stride
+from pcdnet.cli.arguments import Device, ReportData, RunFolder, ViewOptions
 from pcdnet.cli.origin import Origin
 from pcdnet.errors import PcdnetError
 
@@ -20,7 +20,7 @@ SCENES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteReport:
+class WriteReport(ViewOptions):
     """Write one self-contained HTML page about a run: scores, prototypes and their health, curves, scenes."""
 
     folder: RunFolder
@@ -32,18 +32,10 @@ class WriteReport:
     ] = None
     """The .html file to write."""
 
-    resize: Resize = None
-
-    crop: Crop = None
-
-    stride: Stride = 1
-
-    grey: Grey = False
-
     device: Device = "cpu"
 
     def run(self) -> None:
-        """Do it."""
+        """Run the command."""
         from pcdnet.cli.model import load_model
         from pcdnet.cli.page import PAGE, write_page
 
@@ -62,7 +54,7 @@ class WriteReport:
 
         origin = Origin.read(self.folder)
         data = self.data or origin.data
-        view = origin.view(self.crop, self.resize, self.stride, self.grey)
+        view = origin.view(data, self)
         if data == origin.data and not is_generated(data) and not folder.parts(data):
             return training_data(data, Run.open(self.folder).config.train.seed, view)[1]
         return open_data(data, count=SCENES, seed=TEST_SEED, view=view)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ class Serve:
     device: Device = "cpu"
 
     def run(self) -> None:
-        """Do it."""
+        """Run the command."""
         missing = [name for name in NEEDED if find_spec(name) is None]
         if missing:
             raise PcdnetError(f"`pcdnet serve` needs {missing[0]}, which is missing; run: pip install 'pcdnet[serve]'")
@@ -58,14 +58,12 @@ class Serve:
 
     def samples(self) -> Scenes | None:
         """Pictures like those of the training; none where they are gone, unless they were asked for by name."""
-        from pcdnet.data.source import TEST_SEED, is_generated, open_data
+        from pcdnet.data.source import TEST_SEED, open_data
 
         origin = Origin.read(self.folder)
-        name, view = self.data or origin.data, origin.view()
-        if is_generated(name):
-            view = replace(view, stride=1)  # that of other data: of these there are as many as are wanted
+        name = self.data or origin.data
         try:
-            return open_data(name, count=SAMPLES, seed=TEST_SEED, view=view)
+            return open_data(name, count=SAMPLES, seed=TEST_SEED, view=origin.view(name))
         except PcdnetError:
             if self.data is not None:
                 raise

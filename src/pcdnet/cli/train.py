@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pcdnet.cli.arguments import Crop, Device, Grey, Minutes, Preset, Resize, Seed, Stride, TrainingData
+from pcdnet.cli.arguments import Device, Minutes, Preset, Seed, TrainingData, ViewOptions
 from pcdnet.cli.origin import Origin, differences, option, stored_config
 from pcdnet.config import PRESETS, Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train:
+class Train(ViewOptions):
     """Learn prototypes from images, without labels."""
 
     out: Path
@@ -31,14 +31,6 @@ class Train:
     preset: Preset = None
 
     data: TrainingData = None
-
-    resize: Resize = None
-
-    crop: Crop = None
-
-    stride: Stride = 1
-
-    grey: Grey = False
 
     seed: Seed = None
 
@@ -60,7 +52,7 @@ class Train:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     given: ClassVar[frozenset[str]] = frozenset()
-    """The fields of the configuration that the command line sets itself, such as `model.prototypes`."""
+    """The fields of the configuration that the command line sets itself, such as `model.num_prototypes`."""
 
     automatic: ClassVar[bool] = False
     """Whether all other fields are to be chosen from the images."""
@@ -71,7 +63,7 @@ class Train:
         return Config(model=self.model, loss=self.loss, train=train)
 
     def run(self) -> None:
-        """Do it."""
+        """Run the command."""
         config = self.config()
         if self.resume:
             self._check_unchanged(config)
@@ -80,7 +72,7 @@ class Train:
         from pcdnet.cli.evaluate import limit_warning
         from pcdnet.cli.page import write_page
         from pcdnet.data.source import training_data
-        from pcdnet.output.display import summary
+        from pcdnet.training.display import summary
 
         scenes, valid = training_data(origin.data, config.train.seed, origin.view())
         if self.automatic:
@@ -97,7 +89,7 @@ class Train:
             tensorboard=self.tensorboard,
         )
         scores = write_page(self.out, model, valid)
-        warning = limit_warning(scores, model.config.objects)
+        warning = limit_warning(scores, model.config.max_objects)
         if warning:
             print(warning, file=sys.stderr)
         print(f"validation  {summary(scores)}")
@@ -106,7 +98,7 @@ class Train:
     def _origin(self, config: Config) -> Origin:
         """What to train on, and how to look at it; a run that goes on keeps what it was started with."""
         kept = Origin.read(self.out) if self.resume else Origin()
-        view = kept.view(self.crop, self.resize, self.stride, self.grey)
+        view = kept.view(options=self)
         return Origin(
             data=self.data or kept.data,
             minutes=kept.minutes if self.minutes is None else self.minutes,
@@ -169,13 +161,13 @@ def _usual_preset(data: str | None) -> str | None:
 
 
 def _fields(arguments: Sequence[str]) -> frozenset[str]:
-    """The fields of the configuration (`model.prototypes`) that the arguments set."""
+    """The fields of the configuration (`model.num_prototypes`) that the arguments set."""
     found = (re.match(r"--(model|loss|train)\.(?:no-)?([a-z0-9_-]+)", word) for word in arguments)
     return frozenset(f"{match[1]}.{match[2].replace('-', '_')}" for match in found if match)
 
 
 def with_fields(config: Config, source: Config, names: Collection[str]) -> Config:
-    """The configuration with some fields (`model.prototypes`) taken from another; the seed always is."""
+    """The configuration with some fields (`model.num_prototypes`) taken from another; the seed always is."""
     changes: dict[str, dict[str, Any]] = {"model": {}, "loss": {}, "train": {"seed": source.train.seed}}
     for name in names:
         section, field_name = name.split(".")
@@ -201,7 +193,7 @@ def learn(
 ) -> PCDNet:
     """Train with a display on stderr; the first Ctrl-C ends it after the step, with a word how to go on."""
     from pcdnet.cli.signals import stop_on_signal
-    from pcdnet.output.display import TrainingDisplay
+    from pcdnet.training.display import TrainingDisplay
     from pcdnet.training.loop import Interrupted, fit
 
     board = None

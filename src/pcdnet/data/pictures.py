@@ -201,7 +201,7 @@ def _over_black(image: Image.Image) -> UInt8[np.ndarray, "H W *C"]:
 
 
 def _from_sixteen_bits(values: Integer[np.ndarray, "H W"], label: str) -> UInt8[np.ndarray, "H W"]:
-    """White is 65535, whatever the brightest pixel is: the images of a folder must be scaled alike."""
+    """White is 65535, whatever the max_colour pixel is: the images of a folder must be scaled alike."""
     least, most = int(values.min()), int(values.max())
     if least < 0 or most > 65535:
         raise PcdnetError(f"{label} has grey values from {least} to {most}; save it with 8 or 16 bits, from 0 to 65535")

@@ -215,7 +215,7 @@ def true_prototypes(
 ) -> tuple[Float32[np.ndarray, "19 size size"], Float32[np.ndarray, "19 size size"]]:
     """Return every sprite in grey, centred in a square, with its mask of zeros and ones.
 
-    Where the margins cannot be equal, the upper and left ones are a pixel smaller.
+    Where the advantages cannot be equal, the upper and left ones are a pixel smaller.
     """
     smallest = int(_EXTENTS.max())
     if size < smallest:

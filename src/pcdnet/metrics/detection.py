@@ -147,7 +147,7 @@ def _pairs(scenes: Sequence[Matches]) -> _Pairs:
     matched = [(scene, scene.partners >= 0) for scene in scenes]
     truths = [scene.partners[found] for scene, found in matched]
     return _Pairs(
-        prototypes=np.concatenate([scene.prototypes[found] for scene, found in matched]).astype(np.int64),
+        prototypes=np.concatenate([scene.prototype_ids[found] for scene, found in matched]).astype(np.int64),
         kinds=np.concatenate([scene.kinds[truth] for scene, truth in zip(scenes, truths, strict=True)]).astype(
             np.int64
         ),

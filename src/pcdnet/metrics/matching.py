@@ -24,7 +24,7 @@ class Found:
     """Top, left, height and width of their visible pixels."""
     scores: Float[np.ndarray, "n"]
     """How much speaks for each: its gain."""
-    prototypes: Integer[np.ndarray, "n"]
+    prototype_ids: Integer[np.ndarray, "n"]
     """What each is an instance of."""
 
     def __len__(self) -> int:
@@ -37,7 +37,7 @@ class Matches:
 
     scores: Float[np.ndarray, "n"]
     """How much speaks for each found object."""
-    prototypes: Integer[np.ndarray, "n"]
+    prototype_ids: Integer[np.ndarray, "n"]
     """What each found object is an instance of."""
     kinds: Integer[np.ndarray, "m"]
     """The kind of each true object."""
@@ -50,11 +50,11 @@ class Matches:
 
 
 def found_objects(
-    instances: Int32[np.ndarray, "H W"], prototypes: Integer[np.ndarray, "n"], scores: Float[np.ndarray, "n"]
+    instances: Int32[np.ndarray, "H W"], prototype_ids: Integer[np.ndarray, "n"], scores: Float[np.ndarray, "n"]
 ) -> Found:
     """Return what is seen of the objects of a label map, whose n-th has the label n + 1; hidden ones are left out."""
     boxes, seen = [], []
-    for n, where in enumerate(find_objects(instances, max_label=len(prototypes))):
+    for n, where in enumerate(find_objects(instances, max_label=len(prototype_ids))):
         if where is not None:
             rows, columns = where
             boxes.append((rows.start, columns.start, rows.stop - rows.start, columns.stop - columns.start))
@@ -62,7 +62,7 @@ def found_objects(
     return Found(
         boxes=np.array(boxes, dtype=np.float32).reshape(-1, 4),
         scores=scores[np.array(seen, dtype=int)],
-        prototypes=prototypes[np.array(seen, dtype=int)],
+        prototype_ids=prototype_ids[np.array(seen, dtype=int)],
     )
 
 
@@ -115,7 +115,7 @@ def match_scene(
     counted = np.ones(truths, dtype=bool) if counted is None else counted
     return Matches(
         scores=found.scores,
-        prototypes=found.prototypes,
+        prototype_ids=found.prototype_ids,
         kinds=kinds,
         counted=counted,
         partners=match(iou, found.scores, counted, IOU),

@@ -9,10 +9,11 @@ from pathlib import Path
 import torch
 from jaxtyping import Float, Int
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from pcdnet.errors import PcdnetError
+from pcdnet.files import whole_file
 from pcdnet.model.geometry import support
 
 LEAK = 0.01
@@ -83,13 +84,8 @@ class PrototypeBank:
         tensors = {"prototypes": self.prototypes, "masks": self.masks}
         if self.background is not None:
             tensors["background"] = self.background
-        partial = Path(f"{path}.partial")
-        try:
-            save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial)
-            partial.replace(path)
-        except (OSError, SafetensorError) as error:
-            partial.unlink(missing_ok=True)
-            raise PcdnetError(f"cannot write the bank {path}: {error}; choose another place") from None
+        with whole_file(path) as file:
+            file.write(save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}))
 
 
 def _check_shapes(prototypes: Tensor, masks: Tensor, background: Tensor | None) -> None:

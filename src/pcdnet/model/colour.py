@@ -1,4 +1,4 @@
-"""Colour: one gain per channel for every candidate, by closed form, by the paper's network, or none."""
+"""Colour: one reduction per channel for every candidate, by closed form, by the paper's network, or none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, relu
 
-from pcdnet.model.evidence import Quadratics, best_colour, gain_of
+from pcdnet.model.evidence import Quadratics, best_colour, error_reduction_of
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.windows import cut
@@ -58,18 +58,18 @@ class Palette(ABC):
 
     @abstractmethod
     def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-        """The allowed candidate of the largest gain, for every image; any where none is allowed."""
+        """The allowed candidate of the largest reduction, for every image; any where none is allowed."""
 
     @abstractmethod
     def of(self, image: Int[Tensor, "n"]) -> Palette:
         """The palette for some of the images."""
 
 
-class SolvedColours(Palette):
-    """Closed form: the colour of the largest gain, given what is in front of the candidate."""
+class LeastSquaresColours(Palette):
+    """Closed form: the colour of the largest reduction, given what is in front of the candidate."""
 
-    def __init__(self, brightest: float) -> None:
-        self._brightest = brightest
+    def __init__(self, max_colour: float) -> None:
+        self._brightest = max_colour
 
     def colours(
         self, quadratics: Quadratics, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]
@@ -78,7 +78,7 @@ class SolvedColours(Palette):
 
     def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
         colour = best_colour(quadratics.a, quadratics.q, self._brightest)
-        return _argmax(gain_of(quadratics.a, quadratics.q, quadratics.k, colour), allowed)
+        return _argmax(error_reduction_of(quadratics.a, quadratics.q, quadratics.k, colour), allowed)
 
     def of(self, image: Int[Tensor, "n"]) -> Palette:
         return self
@@ -94,7 +94,7 @@ class PlainColours(Palette):
 
     def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
         colour = torch.ones_like(quadratics.a)
-        return _argmax(gain_of(quadratics.a, quadratics.q, quadratics.k, colour), allowed)
+        return _argmax(error_reduction_of(quadratics.a, quadratics.q, quadratics.k, colour), allowed)
 
     def of(self, image: Int[Tensor, "n"]) -> Palette:
         return self
@@ -103,7 +103,7 @@ class PlainColours(Palette):
 class NetworkColours(Palette):
     """The network's colours, asked for only where they can matter.
 
-    No colour gains more than the closed form's, so the closed form's gain is an upper bound. Candidates are
+    No colour reductions more than the closed form's, so the closed form's reduction is an upper bound. Candidates are
     coloured best bound first until the best coloured one beats every bound: the same choice as colouring all.
     """
 
@@ -134,7 +134,7 @@ class NetworkColours(Palette):
         a, q, k = quadratics.a, quadratics.q, quadratics.k
         bound = quadratics.bound()
         while True:
-            key = torch.where(self._known, gain_of(a, q, k, self._colours), bound)
+            key = torch.where(self._known, error_reduction_of(a, q, k, self._colours), bound)
             best = _argmax(key, allowed)[:, None]
             open_images = (~self._known & allowed).gather(1, best)[:, 0].nonzero()[:, 0]
             if len(open_images) == 0:
@@ -168,5 +168,5 @@ class NetworkColours(Palette):
         self._known[image, candidate] = True
 
 
-def _argmax(gains: Float[Tensor, "B T"], allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-    return torch.where(allowed, gains, -torch.inf).argmax(dim=1)
+def _argmax(reductions: Float[Tensor, "B T"], allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
+    return torch.where(allowed, reductions, -torch.inf).argmax(dim=1)

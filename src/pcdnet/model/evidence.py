@@ -1,14 +1,14 @@
-"""Evidence: what a candidate would gain, read from windows alone.
+"""Evidence: what a candidate would reduction, read from windows alone.
 
 Behind the objects that are already chosen, a pixel shows X = I - (what they paint there) through their
 transmittance tau, and there, so far, stands what is behind them, B. A candidate with prototype T, mask M and
 colour c paints M c T + (1 - M) B instead of B. With Y = tau X and Q = tau^2, the squared error falls by
 
-    gain(c) = 2 a.c - q |c|^2 - k        a = <Y, M T> - <Q B, M (1 - M) T>        (one per channel)
+    reduction(c) = 2 a.c - q |c|^2 - k        a = <Y, M T> - <Q B, M (1 - M) T>        (one per channel)
                                          q = <Q, M^2 T^2>
                                          k = 2 <Y.B, M> - <Q |B|^2, 2 M - M^2>
 
-Beside the gain, <Q, M> tells how much of the candidate would be seen. Sums run over the candidate's window only, and
+Beside the reduction, <Q, M> tells how much of the candidate would be seen. Sums run over the candidate's window only, and
 all of them are linear in five planes, Y, Q, Q B, Y.B and Q |B|^2. So the planes are kept on a canvas, and one matrix
 product per prototype weighs all its windows.
 Outside the image tau is 0: what hangs over the border counts for nothing.
@@ -36,7 +36,7 @@ FEW_BYTES = 2 << 20
 
 @dataclass(slots=True)
 class Quadratics:
-    """The coefficients of every candidate's gain as a function of its colour, and how much of it is seen."""
+    """The coefficients of every candidate's reduction as a function of its colour, and how much of it is seen."""
 
     a: Float[Tensor, "B T C"]
     q: Float[Tensor, "B T"]
@@ -51,25 +51,25 @@ class Quadratics:
         return Quadratics(like.new_zeros(*shape, channels), *(like.new_zeros(shape) for _ in range(3)))
 
     def bound(self) -> Float[Tensor, "B T"]:
-        """The gain of every candidate in its best colour, which no other colour exceeds."""
-        return gain_of(self.a, self.q, self.k, best_colour(self.a, self.q))
+        """The reduction of every candidate in its best colour, which no other colour exceeds."""
+        return error_reduction_of(self.a, self.q, self.k, best_colour(self.a, self.q))
 
-    def gain(
+    def error_reduction(
         self, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"], colour: Float[Tensor, "n C"]
     ) -> Float[Tensor, "n"]:
-        """The gains of the named (image, candidate) pairs in these colours."""
-        return gain_of(self.a[image, candidate], self.q[image, candidate], self.k[image, candidate], colour)
+        """The reductions of the named (image, candidate) pairs in these colours."""
+        return error_reduction_of(self.a[image, candidate], self.q[image, candidate], self.k[image, candidate], colour)
 
 
 def best_colour(
-    a: Float[Tensor, "*any C"], q: Float[Tensor, "*any"], brightest: float = torch.inf
+    a: Float[Tensor, "*any C"], q: Float[Tensor, "*any"], max_colour: float = torch.inf
 ) -> Float[Tensor, "*any C"]:
-    """The colour of the largest gain within [0, brightest] (any colour, negative too, if that is infinite)."""
+    """The colour of the largest reduction within [0, max_colour] (any colour, negative too, if that is infinite)."""
     colour = a / q.clamp(min=TINY)[..., None]
-    return colour if brightest == torch.inf else colour.clamp(0, brightest)
+    return colour if max_colour == torch.inf else colour.clamp(0, max_colour)
 
 
-def gain_of(
+def error_reduction_of(
     a: Float[Tensor, "*any C"],
     q: Float[Tensor, "*any"],
     k: Float[Tensor, "*any"],
@@ -92,7 +92,7 @@ def planes_of(
     )
 
 
-class Scales:
+class EvidenceKernels:
     """Weighs windows of evidence: for every prototype the matrix from its window's planes to a, q, what is seen, and k.
 
     Where a prototype's mask is zero nothing is weighed: its window shrinks to the box around its mask.
@@ -103,7 +103,7 @@ class Scales:
         self._prototypes, self._masks, self._channels = prototypes, masks, channels
         self._matrices: dict[int, tuple[Tensor, list[Tensor]]] = {}
 
-    def weigh(
+    def update(
         self,
         planes: Float[Tensor, "B Y X planes"],
         geometry: Geometry,

@@ -24,16 +24,16 @@ class Box(NamedTuple):
 class Geometry:
     """Sizes of one kind of image and one kind of prototype; positions are (row, column) of a frame's top left.
 
-    A frame may hang over the border by the margin. Canvases are padded by it on every side, so that the
-    window of every admissible position exists and a position (r, c) starts at canvas cell (r, c) + margin.
+    A frame may hang over the border by the padding. Canvases are padded by it on every side, so that the
+    window of every admissible position exists and a position (r, c) starts at canvas cell (r, c) + padding.
     """
 
     image: tuple[int, int]
     frame: tuple[int, int]
-    margin: tuple[int, int]
+    padding: tuple[int, int]
 
     @staticmethod
-    def of(image: tuple[int, int], frame: tuple[int, int], overhang: float) -> Geometry:
+    def for_overhang(image: tuple[int, int], frame: tuple[int, int], overhang: float) -> Geometry:
         """The geometry of images and prototype frames whose share `overhang` may leave the image."""
         (H, W), (h, w) = image, frame
         if h > H or w > W:
@@ -46,7 +46,7 @@ class Geometry:
     @property
     def canvas(self) -> tuple[int, int]:
         """Height and width of a padded canvas."""
-        return self.image[0] + 2 * self.margin[0], self.image[1] + 2 * self.margin[1]
+        return self.image[0] + 2 * self.padding[0], self.image[1] + 2 * self.padding[1]
 
     @property
     def positions(self) -> tuple[int, int]:
@@ -57,7 +57,7 @@ class Geometry:
     def grid(self) -> tuple[int, int]:
         """Size of the Fourier grid: shifts are circular on it, and the padding keeps an object that leaves
         on the left from coming back on the right."""
-        return fast_size(self.image[0] + self.margin[0]), fast_size(self.image[1] + self.margin[1])
+        return fast_size(self.image[0] + self.padding[0]), fast_size(self.image[1] + self.padding[1])
 
 
 def fast_size(least: int) -> int:

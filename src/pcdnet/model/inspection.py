@@ -13,10 +13,10 @@ from torch import Tensor
 
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.composition import compose
-from pcdnet.model.evidence import Quadratics, Scales, gain_of
+from pcdnet.model.evidence import EvidenceKernels, Quadratics, error_reduction_of
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.network import PCDNet
-from pcdnet.model.selection import EMPTY, Search, add_in_front, opening, select
+from pcdnet.model.selection import EMPTY, SelectionInput, add_in_front, opening, select
 
 RIVALS = 5
 """Rivals that are told of at every step, each of another prototype."""
@@ -34,7 +34,7 @@ class Proposal:
     """The height of the localization map there."""
     colour: tuple[float, ...]
     """The colour that it would have at this moment."""
-    gain: float
+    error_reduction: float
     """How much the squared error would fall at this moment."""
 
 
@@ -80,7 +80,7 @@ class Localization:
 def inspect(model: PCDNet, image: Float[Tensor, "C H W"]) -> Inspection:
     """Repeat greedy selection on one image of values in [0, 1], in evaluation mode, and tell of every step."""
     walk = _Walk(model, image)
-    found = select(walk.search, model.config.objects)
+    found = select(walk.search, model.config.max_objects)
     steps, proposals = [], walk.proposals()
     for t in found.candidate[0].tolist():
         if t == EMPTY:
@@ -97,7 +97,7 @@ def locate(model: PCDNet, image: Float[Tensor, "C H W"], prototype: int) -> Loca
     """The localization map in which the search finds the places of a prototype."""
     tight, offset = model.bank().tight()
     geometry = _geometry(model, image, tight)
-    (top, left), (h, w), (my, mx) = offset[prototype].tolist(), geometry.frame, geometry.margin
+    (top, left), (h, w), (my, mx) = offset[prototype].tolist(), geometry.frame, geometry.padding
     return Localization(
         heat=model.maps(image[None], tight, geometry)(slice(0, 1), slice(prototype, prototype + 1))[0, 0],
         origin=(-my - top, -mx - left),
@@ -135,7 +135,7 @@ def stages(
 
 def _end(model: PCDNet, image: Float[Tensor, "C H W"], steps: list[Step]) -> tuple[float, bool]:
     """The error of the final decomposition, and whether it is another than that of the steps."""
-    if model.config.refinement == 0:
+    if model.config.restarts == 0:
         return steps[-1].error, False
     layers = model(image[None])
     where = layers.placement
@@ -145,7 +145,7 @@ def _end(model: PCDNet, image: Float[Tensor, "C H W"], steps: list[Step]) -> tup
 
 
 def _geometry(model: PCDNet, image: Float[Tensor, "C H W"], tight: PrototypeBank) -> Geometry:
-    return Geometry.of((image.shape[1], image.shape[2]), tight.frame, model.config.overhang)
+    return Geometry.for_overhang((image.shape[1], image.shape[2]), tight.frame, model.config.overhang)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class _Cell:
 
     offset: Int[Tensor, "P 2"]
     geometry: Geometry
-    search: Search
+    search: SelectionInput
     maps: Float[Tensor, "P rows columns"]
 
     @staticmethod
@@ -162,8 +162,8 @@ class _Cell:
         images, bank = image[None], model.bank()
         tight, offset = bank.tight()
         geometry = _geometry(model, image, tight)
-        scales = Scales(tight.prototypes, tight.masks, model.config.channels)
-        search = model.search(images, bank, tight, offset, geometry, scales, model.config.peaks)
+        kernels = EvidenceKernels(tight.prototypes, tight.masks, model.config.channels)
+        search = model.search(images, bank, tight, offset, geometry, kernels, model.config.peaks_per_prototype)
         maps = model.maps(images, tight, geometry)(slice(0, 1), slice(0, len(tight.prototypes)))[0]
         return _Cell(offset, geometry, search, maps)
 
@@ -178,7 +178,7 @@ class _Walk:
         background = search.bank.background
         self._error = float((image if background is None else image - background).square().sum())
         self._free = search.candidates.exists[0].clone()
-        where, (my, mx) = search.candidates, self._cell.geometry.margin
+        where, (my, mx) = search.candidates, self._cell.geometry.padding
         kinds = where.prototype(torch.arange(len(self._free), device=image.device))
         self._kinds = kinds.tolist()
         self._positions = torch.stack([where.row[0], where.column[0]], dim=1).sub(self._cell.offset[kinds]).tolist()
@@ -192,7 +192,7 @@ class _Walk:
     def step(self, chosen: int | None) -> Step:
         """This moment, at which a candidate, or none, is chosen."""
         rivals: dict[int, int] = {}
-        for t in self._gains.argsort(descending=True, stable=True).tolist():
+        for t in self._reductions.argsort(descending=True, stable=True).tolist():
             if self._allowed[t] and t != chosen:
                 rivals.setdefault(self._kinds[t], t)
         return Step(
@@ -205,20 +205,20 @@ class _Walk:
         """Put a candidate behind those that were chosen before."""
         image, candidate = torch.zeros_like(self._all[:1]), self._all[chosen : chosen + 1]
         add_in_front(self._planes, self._behind, self.search, image, candidate, self._colours[candidate])
-        self._error = max(0.0, self._error - float(self._gains[chosen]))  # rounding must not make it negative
+        self._error = max(0.0, self._error - float(self._reductions[chosen]))  # rounding must not make it negative
         self._free[chosen] = False
         self._weigh()
 
     def _weigh(self) -> None:
-        """What every candidate would gain now, and in which colour."""
+        """What every candidate would reduction now, and in which colour."""
         search, T, C = self.search, len(self._free), self.search.images.shape[1]
         self._all = torch.arange(T, device=self._free.device)
         image = torch.zeros_like(self._all)
         quadratics = Quadratics.zeros(self._planes, T, C)
-        search.scales.weigh(self._planes, search.geometry, search.candidates, image, self._all, quadratics)
+        search.kernels.update(self._planes, search.geometry, search.candidates, image, self._all, quadratics)
         self._colours = search.palette.colours(quadratics, image, self._all)
         self._allowed = search.seen(quadratics, self._free[None])[0].tolist()
-        self._gains = gain_of(quadratics.a[0], quadratics.q[0], quadratics.k[0], self._colours)
+        self._reductions = error_reduction_of(quadratics.a[0], quadratics.q[0], quadratics.k[0], self._colours)
 
     def _told(self, t: int) -> Proposal:
         row, column = self._positions[t]
@@ -227,5 +227,5 @@ class _Walk:
             position=(row, column),
             height=self._heights[t],
             colour=tuple(self._colours[t].tolist()),
-            gain=float(self._gains[t]),
+            error_reduction=float(self._reductions[t]),
         )

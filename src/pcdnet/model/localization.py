@@ -2,7 +2,7 @@
 
 Phase correlation (equation 1 of the paper) gives every frequency the same say. That makes peaks of crisp objects sharp,
 but what is smooth has energy in few frequencies, and the phases of all others are noise. Gain maps instead hold,
-for every place, what an object there would gain over the bare background in its best colour: the coefficients of
+for every place, what an object there would reduction over the bare background in its best colour: the coefficients of
 `evidence` before anything is chosen, read for all places at once by correlation in the Fourier domain.
 """
 
@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.evidence import best_colour, gain_of
+from pcdnet.model.evidence import best_colour, error_reduction_of
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Maps
 from pcdnet.model.spectrum import correlate, delay, phases
@@ -36,8 +36,10 @@ def phase_maps(images: Float[Tensor, "B C H W"], bank: PrototypeBank, geometry: 
     return maps
 
 
-def gain_maps(images: Float[Tensor, "B C H W"], bank: PrototypeBank, geometry: Geometry, brightest: float) -> Maps:
-    """What every prototype would gain at every place, over the bare background and in its best colour."""
+def error_reduction_maps(
+    images: Float[Tensor, "B C H W"], bank: PrototypeBank, geometry: Geometry, max_colour: float
+) -> Maps:
+    """What every prototype would reduction at every place, over the bare background and in its best colour."""
     grid, T, M = geometry.grid, bank.prototypes, bank.masks
     spectra = torch.fft.rfft2(images, s=grid)
     textures, masks = (_from_origin(torch.fft.rfft2(x, s=grid), geometry) for x in (M * T, M))
@@ -57,14 +59,14 @@ def gain_maps(images: Float[Tensor, "B C H W"], bank: PrototypeBank, geometry: G
             k = 2 * correlate(products[which], masks[prototypes], grid, geometry.positions)[:, :, 0]
             k -= k_behind[:, prototypes]
         a, norm = a.movedim(2, -1), q[prototypes].expand_as(k)
-        return gain_of(a, norm, k, best_colour(a, norm, brightest))
+        return error_reduction_of(a, norm, k, best_colour(a, norm, max_colour))
 
     return maps
 
 
 def _from_origin(spectra: Tensor, geometry: Geometry) -> Tensor:
-    """Move prototypes by the margin, which puts the first admissible position, -margin, at the maps' origin."""
-    return delay(spectra, geometry.grid, (-geometry.margin[0], -geometry.margin[1]))
+    """Move prototypes by the padding, which puts the first admissible position, -padding, at the maps' origin."""
+    return delay(spectra, geometry.grid, (-geometry.padding[0], -geometry.padding[1]))
 
 
 def _constant(

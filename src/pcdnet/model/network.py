@@ -16,16 +16,16 @@ from pcdnet.config import ModelConfig
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank, soft_clamp
-from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, PlainColours, SolvedColours
+from pcdnet.model.colour import ColourNetwork, LeastSquaresColours, NetworkColours, Palette, PlainColours
 from pcdnet.model.composition import compose, stamp
-from pcdnet.model.evidence import Scales
+from pcdnet.model.evidence import EvidenceKernels
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.intake import check_batch, to_batch
-from pcdnet.model.localization import gain_maps, phase_maps
+from pcdnet.model.localization import error_reduction_maps, phase_maps
 from pcdnet.model.peaks import Maps, propose
-from pcdnet.model.placement import Placement, placed, solved_colours
+from pcdnet.model.placement import Placement, least_squares_colours, placed
 from pcdnet.model.refinement import LEAST_CHANGE, refine, unexplained
-from pcdnet.model.selection import Search, inside, select
+from pcdnet.model.selection import SelectionInput, inside, select
 from pcdnet.model.solidity import solid
 from pcdnet.model.windows import canvas, cut
 
@@ -64,13 +64,13 @@ class PCDNet(nn.Module):
     """The Phase-Correlation Decomposition Network: a bank of prototypes that explains images as stacks of them.
 
     In training mode values are clamped softly and selection is plain greedy; in evaluation mode values are
-    clamped to [0, 1] and badly explained images are looked at again (`config.refinement`).
+    clamped to [0, 1] and badly explained images are looked at again (`config.restarts`).
     """
 
     def __init__(self, config: ModelConfig, image_size: tuple[int, int] | None = None) -> None:
         super().__init__()
         self.config = config
-        P, (h, w) = config.prototypes, config.prototype_size
+        P, (h, w) = config.num_prototypes, config.prototype_size
         prototypes = torch.full((P, h, w), START_GREY)
         prototypes[:, h // 2, w // 2] = START_CENTRE
         self.prototypes = nn.Parameter(prototypes)
@@ -85,7 +85,7 @@ class PCDNet(nn.Module):
     @staticmethod
     def from_bank(bank: PrototypeBank, config: ModelConfig) -> PCDNet:
         """A model in evaluation mode with a given bank; sizes in `config` must fit it."""
-        wanted, given = (config.prototypes, *config.prototype_size), tuple(bank.prototypes.shape)
+        wanted, given = (config.num_prototypes, *config.prototype_size), tuple(bank.prototypes.shape)
         if wanted != given:
             raise PcdnetError(
                 f"the bank holds {given[0]} prototypes of {given[1]}x{given[2]}, the configuration wants "
@@ -138,25 +138,25 @@ class PCDNet(nn.Module):
         return Layers(placement, colour, painted, masks)
 
     def _place(self, images: Float[Tensor, "B C H W"], bank: PrototypeBank) -> Placement:
-        """Search: candidates, greedy selection and, where it left an error, refinement."""
+        """SelectionInput: candidates, greedy selection and, where it left an error, refinement."""
         tight, offset = bank.tight()
         H, W = images.shape[-2:]
         if bank.frame[0] > H or bank.frame[1] > W:
-            Geometry.of((H, W), bank.frame, self.config.overhang)  # says how to cure it
-        geometry = Geometry.of((H, W), tight.frame, self.config.overhang)
-        scales = Scales(tight.prototypes, tight.masks, self.config.channels)
-        search = self.search(images, bank, tight, offset, geometry, scales, self.config.peaks)
-        selection = select(search, self.config.objects, margins=self.training)
+            Geometry.for_overhang((H, W), bank.frame, self.config.overhang)  # says how to cure it
+        geometry = Geometry.for_overhang((H, W), tight.frame, self.config.overhang)
+        kernels = EvidenceKernels(tight.prototypes, tight.masks, self.config.channels)
+        search = self.search(images, bank, tight, offset, geometry, kernels, self.config.peaks_per_prototype)
+        selection = select(search, self.config.max_objects, advantages=self.training)
         placement = placed(search.candidates, selection, offset)
-        if self.training or self.config.refinement == 0:
+        if self.training or self.config.restarts == 0:
             return placement
         open_images = unexplained(search, selection)
         if len(open_images) == 0:
             return placement
-        peaks = DEEPER * self.config.peaks
-        deeper = self.search(images[open_images], bank, tight, offset, geometry, scales, peaks)
-        again = refine(deeper, select(deeper, self.config.objects), self.config.refinement)
-        better = again.gain.sum(1) - selection.gain[open_images].sum(1) >= LEAST_CHANGE
+        peaks = DEEPER * self.config.peaks_per_prototype
+        deeper = self.search(images[open_images], bank, tight, offset, geometry, kernels, peaks)
+        again = refine(deeper, select(deeper, self.config.max_objects), self.config.restarts)
+        better = again.error_reduction.sum(1) - selection.error_reduction[open_images].sum(1) >= LEAST_CHANGE
         return placement.replaced(open_images, placed(deeper.candidates, again, offset), better)
 
     def search(
@@ -166,39 +166,41 @@ class PCDNet(nn.Module):
         tight: PrototypeBank,
         offset: Int[Tensor, "P 2"],
         geometry: Geometry,
-        scales: Scales,
+        kernels: EvidenceKernels,
         peaks: int,
-    ) -> Search:
+    ) -> SelectionInput:
         """What selection chooses from: the candidates of a tight bank in the images, and how they are coloured."""
         maps = self.maps(images, tight, geometry)
         reach = 1 if self.config.localization == "phase" else max(1, int(REACH * min(geometry.frame)))
         candidates = propose(maps, images, len(tight.prototypes), geometry, peaks, reach)
         if self.config.min_solid > 0:
-            there = solid(images, tight, geometry, candidates, self.config.min_solid, self.config.brightest)
+            there = solid(images, tight, geometry, candidates, self.config.min_solid, self.config.max_colour)
             candidates = dataclasses.replace(candidates, exists=there)
         palette: Palette
         if self.colour is not None and not self.training:
             # The network averages over the frame, so it must see the same frame here as when gradients flow.
-            (my, mx), (h, w) = geometry.margin, bank.frame
+            (my, mx), (h, w) = geometry.padding, bank.frame
             frames = Geometry(geometry.image, bank.frame, (my + h, mx + w))
             palette = NetworkColours(self.colour, canvas(images, frames), bank.masks, frames, candidates, offset)
         elif self.config.colour != "none":
             # In training the closed form chooses for the network too: one that knows no colours yet would find that
             # nothing explains anything, and so never learn any.
-            palette = SolvedColours(self.config.brightest)
+            palette = LeastSquaresColours(self.config.max_colour)
         else:
             palette = PlainColours()
         min_seen = None
         if self.config.min_visible > 0:
             # The area is seen through the square of the transmittance; a hair less keeps rounding out of it.
             min_seen = self.config.min_visible * (1 - 1e-4) * inside(tight.masks, candidates, geometry.image)
-        return Search(images, tight, geometry, candidates, palette, scales, self.config.min_gain, min_seen)
+        return SelectionInput(
+            images, tight, geometry, candidates, palette, kernels, self.config.min_error_reduction, min_seen
+        )
 
     def maps(self, images: Float[Tensor, "B C H W"], tight: PrototypeBank, geometry: Geometry) -> Maps:
         """How well every prototype of a tight bank fits the images at every place."""
         if self.config.localization == "phase":
             return phase_maps(images, tight, geometry)
-        return gain_maps(images, tight, geometry, self.config.brightest)
+        return error_reduction_maps(images, tight, geometry, self.config.max_colour)
 
     def _colours(
         self,
@@ -213,7 +215,9 @@ class PCDNet(nn.Module):
         if not torch.is_grad_enabled() or self.config.colour == "none":
             return placement.colour
         if self.colour is None:
-            return solved_colours(images, background, prototypes, masks, placement, geometry, self.config.brightest)
+            return least_squares_colours(
+                images, background, prototypes, masks, placement, geometry, self.config.max_colour
+            )
         image, n = placement.exists.nonzero(as_tuple=True)
         pictures = canvas(images, geometry)
         windows = cut(pictures, geometry, image, placement.row[image, n], placement.column[image, n])
@@ -251,14 +255,14 @@ def _to_numpy(layers: Layers, error: Float[Tensor, "B"], name: str) -> list[Deco
     pictures = layers.reconstruction.permute(0, 2, 3, 1).float().cpu().numpy()
     prototypes = where.prototype.int().cpu().numpy()
     positions = torch.stack([where.row, where.column], dim=-1).int().cpu().numpy()
-    colours, gains = layers.colour.float().cpu().numpy(), where.gain.float().cpu().numpy()
+    colours, reductions = layers.colour.float().cpu().numpy(), where.error_reduction.float().cpu().numpy()
     counts = where.exists.sum(dim=1).tolist()
     return [
         Decomposition(
-            prototypes=prototypes[b, :n],
+            prototype_ids=prototypes[b, :n],
             positions=positions[b, :n],
             colours=colours[b, :n],
-            gains=gains[b, :n],
+            error_reductions=reductions[b, :n],
             instances=instances[b],
             reconstruction=pictures[b],
             error=left,

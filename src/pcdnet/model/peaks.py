@@ -66,8 +66,8 @@ def propose(
         found.append(top_peaks(made, peaks, reach))
     height, row, column = (torch.cat(parts) for parts in zip(*found, strict=True))
     return Candidates(
-        row=rearrange(row, "b p k -> b (p k)") - geometry.margin[0],
-        column=rearrange(column, "b p k -> b (p k)") - geometry.margin[1],
+        row=rearrange(row, "b p k -> b (p k)") - geometry.padding[0],
+        column=rearrange(column, "b p k -> b (p k)") - geometry.padding[1],
         exists=rearrange(height, "b p k -> b (p k)") > -torch.inf,
         peaks=row.shape[-1],
     )

@@ -27,10 +27,10 @@ class Placement:
     """Left column of its frame."""
     colour: Float[Tensor, "B N C"]
     """Gain per channel."""
-    gain: Float[Tensor, "B N"]
+    error_reduction: Float[Tensor, "B N"]
     """How much the squared error fell when it was added behind those before it."""
-    margin: Float[Tensor, "B N"]
-    """How much of that gain no other prototype could have had; measured in training, 0 otherwise."""
+    advantage: Float[Tensor, "B N"]
+    """How much of that reduction no other prototype could have had; measured in training, 0 otherwise."""
 
     @property
     def exists(self) -> Bool[Tensor, "B N"]:
@@ -45,8 +45,8 @@ class Placement:
             self.row.index_copy(0, image, by.row[where]),
             self.column.index_copy(0, image, by.column[where]),
             self.colour.index_copy(0, image, by.colour[where]),
-            self.gain.index_copy(0, image, by.gain[where]),
-            self.margin.index_copy(0, image, by.margin[where]),
+            self.error_reduction.index_copy(0, image, by.error_reduction[where]),
+            self.advantage.index_copy(0, image, by.advantage[where]),
         )
 
 
@@ -62,19 +62,19 @@ def placed(candidates: Candidates, selection: Selection, offset: Int[Tensor, "P 
         torch.where(exists, row, 0),
         torch.where(exists, column, 0),
         selection.colour,
-        selection.gain,
-        selection.margin,
+        selection.error_reduction,
+        selection.advantage,
     )
 
 
-def solved_colours(
+def least_squares_colours(
     images: Float[Tensor, "B C H W"],
     background: Float[Tensor, "C H W"] | None,
     prototypes: Float[Tensor, "B N h w"],
     masks: Float[Tensor, "B N h w"],
     placement: Placement,
     geometry: Geometry,
-    brightest: float,
+    max_colour: float,
 ) -> Float[Tensor, "B N C"]:
     """The closed-form colours of placed objects, differentiable in their own prototypes and masks.
 
@@ -97,7 +97,7 @@ def solved_colours(
             B = cut(behind, geometry, torch.zeros_like(image), row, column)
             a = a - (Q * B * M * (1 - M) * T).sum(dim=(1, 2))
         q = (Q * (M * T).square()).sum(dim=(1, 2, 3))
-        colour = best_colour(a, q, brightest)
+        colour = best_colour(a, q, max_colour)
         colours = colours.index_put((image, torch.full_like(image, n)), colour)
         with torch.no_grad():
             painted = M * T * colour[:, None, None]

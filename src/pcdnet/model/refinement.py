@@ -14,25 +14,25 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pcdnet.model.evidence import Quadratics, planes_of
-from pcdnet.model.selection import EMPTY, Search, Selection, add_in_front, overlapping, select
+from pcdnet.model.selection import EMPTY, Selection, SelectionInput, add_in_front, overlapping, select
 from pcdnet.model.windows import canvas, cut, paste
 
 LEAST_CHANGE = 1e-3
-"""A change must lower the squared error by at least this much (or by `min_gain`): less may be rounding."""
+"""A change must lower the squared error by at least this much (or by `min_error_reduction`): less may be rounding."""
 SWEEPS = 2
 """Rounds of sweeps at most; a third hardly ever finds anything to change."""
 CROWD = 8
 """Images with more objects get no restarts: there they cost much and, measured, bring nothing over sweeps."""
 
 
-def unexplained(search: Search, selection: Selection) -> Int[Tensor, "n"]:
-    """The images whose error is not below the smallest change that counts: no other can gain anything."""
+def unexplained(search: SelectionInput, selection: Selection) -> Int[Tensor, "n"]:
+    """The images whose error is not below the smallest change that counts: no other can reduction anything."""
     bare = search.images if search.bank.background is None else search.images - search.bank.background
-    error = bare.square().flatten(1).sum(1) - selection.gain.sum(1)
+    error = bare.square().flatten(1).sum(1) - selection.error_reduction.sum(1)
     return (error >= _least(search)).nonzero()[:, 0]
 
 
-def refine(search: Search, selection: Selection, restarts: int) -> Selection:
+def refine(search: SelectionInput, selection: Selection, restarts: int) -> Selection:
     """A selection that explains every image at least as well as the given one: sweeps, then restarts."""
     selection = sweep(search, selection)
     objects = selection.candidate.shape[1]
@@ -55,7 +55,7 @@ def refine(search: Search, selection: Selection, restarts: int) -> Selection:
     return selection
 
 
-def sweep(search: Search, selection: Selection) -> Selection:
+def sweep(search: SelectionInput, selection: Selection) -> Selection:
     """Reconsider each object with the others fixed, until nothing improves."""
     images = unexplained(search, selection)
     for _ in range(SWEEPS):
@@ -73,18 +73,18 @@ def sweep(search: Search, selection: Selection) -> Selection:
     return selection
 
 
-def _least(search: Search) -> float:
-    return max(search.min_gain, LEAST_CHANGE)
+def _least(search: SelectionInput) -> float:
+    return max(search.min_error_reduction, LEAST_CHANGE)
 
 
 def _adopt(selection: Selection, images: Int[Tensor, "n"], new: Selection) -> Selection:
     """The selection with those of the images chosen anew that are better explained now."""
-    better = new.gain.sum(1) - selection.gain[images].sum(1) >= LEAST_CHANGE
+    better = new.error_reduction.sum(1) - selection.error_reduction[images].sum(1) >= LEAST_CHANGE
     return selection.replaced(images[better], new.of(better.nonzero()[:, 0]))
 
 
 def _restart(
-    search: Search, selection: Selection, candidate: Int[Tensor, "B"], struck: Bool[Tensor, "B T"]
+    search: SelectionInput, selection: Selection, candidate: Int[Tensor, "B"], struck: Bool[Tensor, "B T"]
 ) -> Selection:
     """Select anew without the struck candidates; objects that do not touch the last one struck stay."""
     image = torch.arange(len(candidate), device=candidate.device)
@@ -101,7 +101,7 @@ def _packed(script: Int[Tensor, "B N"]) -> Int[Tensor, "B N"]:
     return script.gather(1, (script == EMPTY).long().argsort(dim=1, stable=True))
 
 
-def _sweep(search: Search, selection: Selection) -> Int[Tensor, "B N"]:
+def _sweep(search: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     """Reconsider the objects once, front to back; the revised candidates."""
     geometry, candidates = search.geometry, search.candidates
     script, colours = selection.candidate.clone(), selection.colour.clone()
@@ -125,11 +125,11 @@ def _sweep(search: Search, selection: Selection) -> Int[Tensor, "B N"]:
             allowed = torch.zeros_like(available)
             allowed[image] = overlapping(search, image, current) & available[image]
             candidate, which = allowed.T.nonzero(as_tuple=True)
-            search.scales.weigh(planes, geometry, candidates, which, candidate, quadratics)
+            search.kernels.update(planes, geometry, candidates, which, candidate, quadratics)
             best = search.palette.best(quadratics, search.seen(quadratics, allowed))[image]
             colour = search.palette.colours(quadratics, image, best)
-            now = quadratics.gain(image, current, colours[image, n])
-            then = quadratics.gain(image, best, colour)
+            now = quadratics.error_reduction(image, current, colours[image, n])
+            then = quadratics.error_reduction(image, best, colour)
             better = then.clamp(min=0) - now >= _least(search)
             script[image, n] = torch.where(better, torch.where(then > 0, best, EMPTY), current)
             colours[image, n] = torch.where(better[:, None], colour, colours[image, n])
@@ -139,11 +139,13 @@ def _sweep(search: Search, selection: Selection) -> Int[Tensor, "B N"]:
     return _packed(script)
 
 
-def _error_in_frames(search: Search, selection: Selection, picture: Float[Tensor, "B Y X C"]) -> Float[Tensor, "B N"]:
+def _error_in_frames(
+    search: SelectionInput, selection: Selection, picture: Float[Tensor, "B Y X C"]
+) -> Float[Tensor, "B N"]:
     """The squared error that is left in the frame of every object."""
     candidates, geometry = search.candidates, search.geometry
     error = (canvas(search.images, geometry) - picture).square().sum(dim=-1, keepdim=True)
-    left = torch.zeros_like(selection.gain)
+    left = torch.zeros_like(selection.error_reduction)
     for n in range(left.shape[1]):
         image = (selection.candidate[:, n] != EMPTY).nonzero()[:, 0]
         candidate = selection.candidate[image, n]
@@ -155,7 +157,7 @@ def _error_in_frames(search: Search, selection: Selection, picture: Float[Tensor
 def _uncover(
     planes: Float[Tensor, "B Y X planes"],
     behind: Float[Tensor, "B Y X C"],
-    search: Search,
+    search: SelectionInput,
     image: Int[Tensor, "n"],
     candidate: Int[Tensor, "n"],
     covered: Float[Tensor, "n h w C"],
@@ -169,7 +171,7 @@ def _uncover(
 
 
 def _painted(
-    search: Search, selection: Selection
+    search: SelectionInput, selection: Selection
 ) -> tuple[Float[Tensor, "B Y X planes"], Float[Tensor, "B Y X C"], Float[Tensor, "B N h w C"]]:
     """Evidence with every object still behind, the picture they make, and what each object's frame covered."""
     geometry, candidates, bank = search.geometry, search.candidates, search.bank

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.colour import Palette
-from pcdnet.model.evidence import Quadratics, Scales, planes_of
+from pcdnet.model.evidence import EvidenceKernels, Quadratics, planes_of
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.windows import canvas, cut, paste
@@ -21,7 +21,7 @@ EMPTY = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SelectionInput:
     """What selection chooses from: images, a bank, the candidates and their colours. It carries no gradient."""
 
     images: Float[Tensor, "B C H W"]
@@ -29,12 +29,12 @@ class Search:
     geometry: Geometry
     candidates: Candidates
     palette: Palette
-    scales: Scales
-    min_gain: float
+    kernels: EvidenceKernels
+    min_error_reduction: float
     min_seen: Float[Tensor, "B T"] | None = None
     """Mask area that must be seen of every candidate; None where it does not matter."""
 
-    def of(self, image: Int[Tensor, "n"]) -> Search:
+    def of(self, image: Int[Tensor, "n"]) -> SelectionInput:
         """The same search for some of the images."""
         return dataclasses.replace(
             self,
@@ -55,31 +55,31 @@ class Selection:
 
     candidate: Int[Tensor, "B N"]
     colour: Float[Tensor, "B N C"]
-    gain: Float[Tensor, "B N"]
+    error_reduction: Float[Tensor, "B N"]
     """How much the squared error fell when the object was added behind those before it; 0 where empty."""
-    margin: Float[Tensor, "B N"]
-    """How much of that gain no candidate of another prototype could have had; 0 where it was not measured."""
+    advantage: Float[Tensor, "B N"]
+    """How much of that reduction no candidate of another prototype could have had; 0 where it was not measured."""
 
     def of(self, image: Int[Tensor, "n"]) -> Selection:
         """The selection for some of the images."""
-        return Selection(self.candidate[image], self.colour[image], self.gain[image], self.margin[image])
+        return Selection(self.candidate[image], self.colour[image], self.error_reduction[image], self.advantage[image])
 
     def replaced(self, image: Int[Tensor, "n"], by: Selection) -> Selection:
         """The selection with some of the images chosen anew."""
         return Selection(
             self.candidate.index_copy(0, image, by.candidate),
             self.colour.index_copy(0, image, by.colour),
-            self.gain.index_copy(0, image, by.gain),
-            self.margin.index_copy(0, image, by.margin),
+            self.error_reduction.index_copy(0, image, by.error_reduction),
+            self.advantage.index_copy(0, image, by.advantage),
         )
 
 
 def select(
-    search: Search, objects: int, script: Int[Tensor, "B N"] | None = None, *, margins: bool = False
+    search: SelectionInput, objects: int, script: Int[Tensor, "B N"] | None = None, *, advantages: bool = False
 ) -> Selection:
-    """Greedy selection (algorithm 1 of the paper) that ends where the best gain is below `min_gain`.
+    """Greedy selection (algorithm 1 of the paper) that ends where the best reduction is below `min_error_reduction`.
 
-    A `script` of candidates, EMPTY-padded, is followed first: this is how a revised choice is valued. With `margins`
+    A `script` of candidates, EMPTY-padded, is followed first: this is how a revised choice is valued. With `advantages`
     it is also measured, for all but the last object, how much better the choice was than any other prototype.
     """
     geometry, candidates, C = search.geometry, search.candidates, search.images.shape[1]
@@ -95,19 +95,19 @@ def select(
         planes.new_zeros(B, objects),
         planes.new_zeros(B, objects),
     )
-    before, best, gain = planes.new_zeros(B, T), torch.zeros_like(alive), planes.new_zeros(B)
+    before, best, reduction = planes.new_zeros(B, T), torch.zeros_like(alive), planes.new_zeros(B)
     for n in range(objects):
         # Transposed, pairs come out sorted by candidate, and so by prototype.
         candidate, row = stale.T.nonzero(as_tuple=True)
-        search.scales.weigh(planes, geometry, candidates, alive[row], candidate, quadratics)
-        if margins:
+        search.kernels.update(planes, geometry, candidates, alive[row], candidate, quadratics)
+        if advantages:
             after = quadratics.bound().where(available, 0)
             if n > 0:
                 # What a choice took away from a rival is what the rival would have gained in its place.
                 taken = (before - after)[alive]
                 kinds = candidates.prototype(torch.arange(T, device=alive.device))
                 rival = kinds != candidates.prototype(best)[:, None]
-                result.margin[alive, n - 1] = gain - taken.where(rival, 0).amax(dim=1).clamp(min=0)
+                result.advantage[alive, n - 1] = reduction - taken.where(rival, 0).amax(dim=1).clamp(min=0)
             before = after
         allowed = search.seen(quadratics, available)
         best = search.palette.best(quadratics, allowed)[alive]
@@ -115,19 +115,19 @@ def select(
         if script is not None:
             best = torch.where(forced, script[alive, n], best)
         colour = search.palette.colours(quadratics, alive, best)
-        gain = quadratics.gain(alive, best, colour)
-        pays = (allowed[alive, best] & (gain >= search.min_gain) & (gain > 0)) | forced
-        alive, best, colour, gain = alive[pays], best[pays], colour[pays], gain[pays]
+        reduction = quadratics.error_reduction(alive, best, colour)
+        pays = (allowed[alive, best] & (reduction >= search.min_error_reduction) & (reduction > 0)) | forced
+        alive, best, colour, reduction = alive[pays], best[pays], colour[pays], reduction[pays]
         if len(alive) == 0:
             break
-        result.candidate[alive, n], result.colour[alive, n], result.gain[alive, n] = best, colour, gain
+        result.candidate[alive, n], result.colour[alive, n], result.error_reduction[alive, n] = best, colour, reduction
         available[alive, best] = False
         add_in_front(planes, behind, search, alive, best, colour)
         stale = overlapping(search, alive, best) & available[alive]
     return result
 
 
-def opening(search: Search) -> tuple[Float[Tensor, "B Y X planes"], Float[Tensor, "1 Y X C"] | None]:
+def opening(search: SelectionInput) -> tuple[Float[Tensor, "B Y X planes"], Float[Tensor, "1 Y X C"] | None]:
     """The planes of evidence before anything is chosen, and the canvas of what is behind (None for black)."""
     geometry, background = search.geometry, search.bank.background
     Y = canvas(search.images, geometry)
@@ -139,7 +139,7 @@ def opening(search: Search) -> tuple[Float[Tensor, "B Y X planes"], Float[Tensor
 def add_in_front(
     planes: Float[Tensor, "B Y X planes"],
     behind: Float[Tensor, "b Y X C"] | None,
-    search: Search,
+    search: SelectionInput,
     image: Int[Tensor, "n"],
     candidate: Int[Tensor, "n"],
     colour: Float[Tensor, "n C"],
@@ -170,10 +170,10 @@ def inside(masks: Float[Tensor, "P h w"], candidates: Candidates, image: tuple[i
     return areas[p, bottom, right] - areas[p, top, right] - areas[p, bottom, left] + areas[p, top, left]
 
 
-def overlapping(search: Search, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> Bool[Tensor, "n T"]:
+def overlapping(search: SelectionInput, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> Bool[Tensor, "n T"]:
     """Which candidates share a pixel with a given one in the same image, by the boxes around their masks."""
     candidates = search.candidates
-    boxes = torch.tensor(search.scales.boxes, device=image.device).repeat_interleave(candidates.peaks, dim=0)
+    boxes = torch.tensor(search.kernels.boxes, device=image.device).repeat_interleave(candidates.peaks, dim=0)
     top, left = candidates.row[image] + boxes[:, 0], candidates.column[image] + boxes[:, 1]
     bottom, right = top + boxes[:, 2], left + boxes[:, 3]
     which = candidate[:, None]

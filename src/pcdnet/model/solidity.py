@@ -1,6 +1,6 @@
 """Solidity: whether a candidate is seen all over, and not only in a spot.
 
-A large object laid over a small flaw of the background gains something, too: it mends the spot, and elsewhere it is
+A large object laid over a small flaw of the background reductions something, too: it mends the spot, and elsewhere it is
 painted in the background's own colour. What is really there explains the image better than the background does in
 most of its pixels.
 """
@@ -29,7 +29,7 @@ def solid(
     geometry: Geometry,
     candidates: Candidates,
     least: float,
-    brightest: float,
+    max_colour: float,
 ) -> Bool[Tensor, "B T"]:
     """Which candidates, alone over the background, lower the error in at least this share of their pixels."""
     C = images.shape[1]
@@ -45,7 +45,7 @@ def solid(
         row, column = candidates.row[b, t], candidates.column[b, t]
         pixels = cut(pictures, geometry, b, row, column)
         under = cut(behind, geometry, torch.zeros_like(b), row, column)
-        share = _share(pixels, under[..., :C], under[..., C], bank.prototypes[p], bank.masks[p], brightest)
+        share = _share(pixels, under[..., :C], under[..., C], bank.prototypes[p], bank.masks[p], max_colour)
         found[b, t] = share >= least
     return found
 
@@ -56,13 +56,13 @@ def _share(
     inside: Float[Tensor, "n h w"],
     T: Float[Tensor, "n h w"],
     M: Float[Tensor, "n h w"],
-    brightest: float,
+    max_colour: float,
 ) -> Float[Tensor, "n"]:
     """The share of every candidate's mask, as far as it lies in the image, in which it lowers the error."""
     M = M * inside
     a = ((image - (1 - M[..., None]) * B) * (M * T)[..., None]).sum(dim=(1, 2))
     q = (M * T).square().sum(dim=(1, 2))
-    change = M[..., None] * (T[..., None] * best_colour(a, q, brightest)[:, None, None] - B)
+    change = M[..., None] * (T[..., None] * best_colour(a, q, max_colour)[:, None, None] - B)
     fall = (change * (2 * (image - B) - change)).sum(dim=-1)
     better = M * (fall > LEAST_FALL * image.shape[-1])
     return better.sum(dim=(1, 2)) / M.sum(dim=(1, 2)).clamp(min=1e-6)

@@ -13,16 +13,16 @@ from pcdnet.model.geometry import Box, Geometry
 
 
 def canvas(images: Num[Tensor, "B C H W"], geometry: Geometry) -> Num[Tensor, "B Y X C"]:
-    """The images, channels last, inside a margin of zeros."""
-    (H, W), (my, mx) = geometry.image, geometry.margin
+    """The images, channels last, inside a padding of zeros."""
+    (H, W), (my, mx) = geometry.image, geometry.padding
     padded = images.new_zeros(images.shape[0], *geometry.canvas, images.shape[1])
     padded[:, my : my + H, mx : mx + W] = images.permute(0, 2, 3, 1)
     return padded
 
 
 def uncanvas(padded: Num[Tensor, "B Y X C"], geometry: Geometry) -> Num[Tensor, "B C H W"]:
-    """The images out of their margin, channels first again."""
-    (H, W), (my, mx) = geometry.image, geometry.margin
+    """The images out of their padding, channels first again."""
+    (H, W), (my, mx) = geometry.image, geometry.padding
     return padded[:, my : my + H, mx : mx + W].permute(0, 3, 1, 2).contiguous()
 
 
@@ -36,7 +36,7 @@ def cut(
 ) -> Num[Tensor, "n h w planes"]:
     """The windows of frames at (row, column), or of a box within them, as copies; `image` says from which canvas."""
     box = box or Box(0, 0, *geometry.frame)
-    top, left = row + (geometry.margin[0] + box.top), column + (geometry.margin[1] + box.left)
+    top, left = row + (geometry.padding[0] + box.top), column + (geometry.padding[1] + box.left)
     windows: Tensor = _view(padded, box.height, box.width)[image, top, left]
     return windows.view(*windows.shape[:-1], box.width, padded.shape[-1])
 
@@ -51,7 +51,7 @@ def paste(
 ) -> None:
     """Overwrite the windows of frames in place; no image may be named twice."""
     view = _view(padded, *geometry.frame)
-    view[image, row + geometry.margin[0], column + geometry.margin[1]] = windows.flatten(-2)
+    view[image, row + geometry.padding[0], column + geometry.padding[1]] = windows.flatten(-2)
 
 
 def _view(padded: Tensor, h: int, w: int) -> Tensor:

@@ -9,7 +9,7 @@ from jaxtyping import Shaped
 
 from pcdnet.data.tetrominoes import SPRITES, TetrominoScenes
 from pcdnet.errors import PcdnetError
-from pcdnet.output.files import whole_file
+from pcdnet.files import whole_file
 from pcdnet.scene import Scenes
 
 

@@ -16,10 +16,11 @@ from matplotlib import colormaps
 from PIL import Image, features
 
 from pcdnet.decomposition import Decomposition
+from pcdnet.files import whole_file
+from pcdnet.output.colours import as_rgb, prototype_colours
 from pcdnet.output.curves import learning_curves
-from pcdnet.output.events import listed, told
-from pcdnet.output.figures import LAYERS, SMALL, as_rgb, object_pictures, panels, prototype_colours, tight_frame
-from pcdnet.output.files import whole_file
+from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels, tight_frame
+from pcdnet.training.events import listed, told
 
 SHOWN_OBJECTS = 24
 """Objects of a scene that are shown one by one at most."""
@@ -148,8 +149,8 @@ def bank_use(
     for image, found in zip(images, decompositions, strict=True):
         error = np.square(found.reconstruction - image).sum(axis=-1)
         under = np.bincount(found.instances.ravel(), weights=error.ravel(), minlength=len(found) + 1)[1:]
-        np.add.at(used, found.prototypes, 1)
-        np.add.at(left, found.prototypes, under)
+        np.add.at(used, found.prototype_ids, 1)
+        np.add.at(left, found.prototype_ids, under)
     return used / max(used.sum(), 1), np.divide(left, used, out=np.full(prototypes, np.nan), where=used > 0)
 
 
@@ -245,7 +246,7 @@ def _gallery(report: Report) -> list[dict[str, Any]]:
         if not whole:
             bank = (report.prototypes[:, rows, columns], report.masks[:, rows, columns])
         alone = object_pictures(found, *bank, behind=behind, canvas=whole)[:SHOWN_OBJECTS]
-        kinds = found.prototypes[:SHOWN_OBJECTS]
+        kinds = found.prototype_ids[:SHOWN_OBJECTS]
         scenes.append(
             {
                 "title": exhibit.title,
@@ -263,7 +264,7 @@ def _gallery(report: Report) -> list[dict[str, Any]]:
 
 
 def _heat(places: Float[np.ndarray, "rows columns"]) -> UInt8[np.ndarray, "rows columns 3"]:
-    """A map of how often something was where, the most frequent place the brightest."""
+    """A map of how often something was where, the most frequent place the max_colour."""
     colours = colormaps["inferno"](np.sqrt(places / max(places.max(), 1e-12)))
     return as_rgb(np.asarray(colours)[..., :3])
 

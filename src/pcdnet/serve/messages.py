@@ -33,7 +33,7 @@ class Array(Message):
     data: str
 
     @staticmethod
-    def of(values: Shaped[np.ndarray, "*any"]) -> Array:
+    def from_numpy(values: Shaped[np.ndarray, "*any"]) -> Array:
         """An array of one of the three types as a message."""
         little = values.astype(values.dtype.newbyteorder("<"), copy=False)
         kind: Any = values.dtype.name
@@ -192,7 +192,7 @@ class Model(Message):
     channels: int
     objects: int
     """Objects that the model finds in a picture at most."""
-    min_gain: float
+    min_error_reduction: float
     """Smallest fall of the squared error that justifies an object."""
     prototypes: Array
     masks: Array

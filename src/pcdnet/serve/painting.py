@@ -12,7 +12,8 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.composition import stamp
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.inspection import stages
-from pcdnet.output.figures import as_rgb, panels
+from pcdnet.output.colours import as_rgb
+from pcdnet.output.figures import panels
 from pcdnet.serve.messages import Scene
 from pcdnet.serve.pictures import MOST_PIXELS
 
@@ -37,10 +38,10 @@ def painted(
     if picture is not None:
         errors = (pictures - tensor(picture, bank)).square().sum(dim=(1, 2, 3)).float().cpu()
     return Decomposition(
-        prototypes=prototype.int().cpu().numpy(),
+        prototype_ids=prototype.int().cpu().numpy(),
         positions=places.reshape(N, 2).int().cpu().numpy(),
         colours=colour.float().cpu().numpy(),
-        gains=(errors[:-1] - errors[1:]).numpy(),
+        error_reductions=(errors[:-1] - errors[1:]).numpy(),
         instances=instances.cpu().numpy(),
         reconstruction=pictures[-1].permute(1, 2, 0).float().contiguous().cpu().numpy(),
         error=float(errors[-1]),

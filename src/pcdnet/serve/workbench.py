@@ -18,11 +18,11 @@ import pcdnet
 from pcdnet.decomposition import Decomposition
 from pcdnet.model.inspection import Inspection, Proposal, inspect, locate
 from pcdnet.model.network import PCDNet
+from pcdnet.names import Names
+from pcdnet.output.colours import as_rgb, instance_colours, prototype_colours
 from pcdnet.output.export.coco import FILE as COCO
 from pcdnet.output.export.coco import write_coco
 from pcdnet.output.export.record import named, records
-from pcdnet.output.figures import as_rgb, instance_colours, prototype_colours
-from pcdnet.output.names import Names
 from pcdnet.output.report import bank_use
 from pcdnet.scene import Scenes
 from pcdnet.serve import messages
@@ -49,7 +49,7 @@ class Workbench:
     """What the prototypes are called."""
 
     def __post_init__(self) -> None:
-        self.names = Names.read(self.folder, self.model.config.prototypes)
+        self.names = Names.read(self.folder, self.model.config.num_prototypes)
         if self.samples is not None:
             self.samples = self.samples.first(SAMPLES)
             if len(self.samples) == 0 or self.samples.images.shape[3] != self.model.config.channels:
@@ -76,14 +76,14 @@ class Workbench:
             size=self.size,
             fixed=bank.background is not None,
             channels=config.channels,
-            objects=config.objects,
-            min_gain=config.min_gain,
-            prototypes=Array.of(bank.prototypes.numpy()),
-            masks=Array.of(bank.masks.numpy()),
-            background=None if behind is None else Array.of(behind),
+            objects=config.max_objects,
+            min_error_reduction=config.min_error_reduction,
+            prototypes=Array.from_numpy(bank.prototypes.numpy()),
+            masks=Array.from_numpy(bank.masks.numpy()),
+            background=None if behind is None else Array.from_numpy(behind),
             names=list(self.names),
             use=self._use(),
-            colours=[f"#{bytes(colour).hex()}" for colour in prototype_colours(np.arange(config.prototypes))],
+            colours=[f"#{bytes(colour).hex()}" for colour in prototype_colours(np.arange(config.num_prototypes))],
             instance_colours=[f"#{bytes(colour).hex()}" for colour in instance_colours(INSTANCE_COLOURS)],
             renaming=renaming,
             most_bytes=MOST_BYTES,
@@ -184,13 +184,13 @@ class Workbench:
         return self._inspected[1]
 
     def _heat(self, image: Float[torch.Tensor, "C H W"], prototype: int) -> messages.Heat:
-        if prototype >= self.model.config.prototypes:
+        if prototype >= self.model.config.num_prototypes:
             raise Refusal(
-                404, f"there is no prototype {prototype}; give a number of 0 to {self.model.config.prototypes - 1}"
+                404, f"there is no prototype {prototype}; give a number of 0 to {self.model.config.num_prototypes - 1}"
             )
         found = locate(self.model, image, prototype)
         heat = found.heat.float().cpu().contiguous().numpy()
-        return messages.Heat(prototype=prototype, heat=Array.of(heat), origin=found.origin, middle=found.middle)
+        return messages.Heat(prototype=prototype, heat=Array.from_numpy(heat), origin=found.origin, middle=found.middle)
 
     def _use(self) -> list[float] | None:
         """Each prototype's share of all objects in the samples."""
@@ -198,7 +198,7 @@ class Workbench:
             return None
         found = self.model.decompose(self.samples.images)
         assert isinstance(found, list)
-        shares, _ = bank_use(self.samples.images.astype(np.float32) / 255, found, self.model.config.prototypes)
+        shares, _ = bank_use(self.samples.images.astype(np.float32) / 255, found, self.model.config.num_prototypes)
         use: list[float] = shares.tolist()
         return use
 
@@ -207,9 +207,9 @@ def _explained(found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None)
     painted = np.rint(255 * found.reconstruction.clip(0, 1)).astype(np.uint8)
     return messages.Explained(
         scene=found.to_dict(),
-        image=None if picture is None else Array.of(picture),
-        reconstruction=Array.of(painted),
-        instances=Array.of(found.instances.astype(np.uint16)),
+        image=None if picture is None else Array.from_numpy(picture),
+        reconstruction=Array.from_numpy(painted),
+        instances=Array.from_numpy(found.instances.astype(np.uint16)),
     )
 
 
@@ -219,5 +219,5 @@ def _proposed(proposal: Proposal) -> messages.Proposed:
         position=proposal.position,
         height=proposal.height,
         colour=list(proposal.colour),
-        gain=proposal.gain,
+        gain=proposal.error_reduction,
     )

@@ -6,6 +6,7 @@ how large the things are, how many kinds there are, how many are in an image, an
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -13,9 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import UInt8
 
-from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
+from pcdnet.config import FROM_IMAGES, Config, LossConfig, ModelConfig
 from pcdnet.errors import PcdnetError
-from pcdnet.training.seeding import Seeds, choose_seeds, find_blobs, still_background, typical_energy
+from pcdnet.training.initialization import (
+    LEAST_CONTRAST,
+    Seeds,
+    choose_seeds,
+    find_blobs,
+    still_background,
+    typical_energy,
+)
 
 MOST_PROTOTYPES = 30
 """Kinds of shapes that are told apart at most."""
@@ -61,39 +69,29 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int) -> Choice:
     most = int(per_image.max())
     alike = _most_alike(seeds)
     energy = typical_energy(blobs)
-    black = float(still.max()) < 0.04
+    black = float(still.max()) < LEAST_CONTRAST
     model = ModelConfig(
-        prototypes=len(seeds.prototypes),
+        num_prototypes=len(seeds.prototypes),
         prototype_size=frame,
-        objects=min(MOST_OBJECTS, math.ceil(ROOM * most) + 1),
-        peaks=min(MOST_PEAKS, math.ceil(ROOM * max(alike, most / 3)) + 4),
+        max_objects=min(MOST_OBJECTS, math.ceil(ROOM * most) + 1),
+        peaks_per_prototype=min(MOST_PEAKS, math.ceil(ROOM * max(alike, most / 3)) + 4),
         channels=C,
         background=not black,
-        localization="gain",
-        refinement=0,
-        min_gain=float(f"{max(LEAST_GAIN * energy, 0.05):.2g}"),
+        localization="error_reduction",
+        restarts=0,
+        min_error_reduction=float(f"{max(LEAST_GAIN * energy, 0.05):.2g}"),
         min_visible=0.5,
         min_solid=0.4,
     )
     batch = max(1, min(32, BATCH_PIXELS // (H * W), N))
     steps = max(200, min(1000, IMAGES // batch))
-    train = TrainConfig(
-        start="images",
-        steps=steps,
-        batch=batch,
-        learning_rate=0.005,
-        noise_steps=0,
-        mask_noise=0.3,
-        heal_every=50,
-        validate_every=max(1, steps // 4),
-        seed=seed,
-    )
+    train = dataclasses.replace(FROM_IMAGES, steps=steps, batch=batch, validate_every=max(1, steps // 4), seed=seed)
     reasons = (
         f"{N:,} images of {H}x{W} in {'colour' if C == 3 else 'grey'}, "
         f"{'on black' if black else 'over a background that stands still'}",
         f"{len(blobs) / max(1, len({blob.image for blob in blobs})):.1f} things stand out in an image, at most {most}",
         f"they look like {len(seeds.prototypes)} shapes, the largest in frames of {frame[0]}x{frame[1]}",
-        f"an object must remove a squared error of {model.min_gain:g}; the typical thing causes {energy:.2g}",
+        f"an object must remove a squared error of {model.min_error_reduction:g}; the typical thing causes {energy:.2g}",
     )
     return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons)
 

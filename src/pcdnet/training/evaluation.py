@@ -98,7 +98,7 @@ def evaluate(model: PCDNet, scenes: Scenes, *, refine: bool = True) -> Evaluatio
     counted = _counted_kinds(scenes)
     tally, seconds, config = _Tally(), 0.0, model.config
     if not refine:
-        model.config = dataclasses.replace(config, refinement=0)
+        model.config = dataclasses.replace(config, restarts=0)
     try:
         for start in range(0, len(scenes), CHUNK):
             part = scenes.part(slice(start, start + CHUNK))
@@ -110,7 +110,7 @@ def evaluate(model: PCDNet, scenes: Scenes, *, refine: bool = True) -> Evaluatio
     finally:
         model.config = config
     numbers = np.array(tally.objects)
-    full = numbers >= config.objects
+    full = numbers >= config.max_objects
     return Evaluation(
         scenes=len(scenes),
         **tally.scores(scenes.kinds),
@@ -162,7 +162,7 @@ class _Tally:
 
 
 def _seen(found: Decomposition) -> Found:
-    return found_objects(found.instances, found.prototypes, found.gains)
+    return found_objects(found.instances, found.prototype_ids, found.error_reductions)
 
 
 def _match_boxes(found: Decomposition, truth: Boxes, counted: Bool[np.ndarray, "kinds"]) -> Matches:

@@ -20,11 +20,11 @@ from pcdnet.model.geometry import Geometry
 from pcdnet.model.network import PCDNet
 from pcdnet.scene import Scenes
 from pcdnet.training.evaluation import Evaluation, evaluate
-from pcdnet.training.healing import Event, Health, heal
+from pcdnet.training.initialization import init_from_images
 from pcdnet.training.loss import loss_of
+from pcdnet.training.noise import noisy_bank
+from pcdnet.training.reset import Event, Health, reset_prototypes
 from pcdnet.training.run import Run, State
-from pcdnet.training.seeding import sow
-from pcdnet.training.warmup import noisy_bank
 
 FIRST_HEALING = 100
 """Before this step nobody knows yet which prototypes fare badly."""
@@ -95,6 +95,8 @@ def fit(
     trainer = _Trainer(scenes, valid or scenes.first(64), config, run, target, minutes)
     if run is not None and resume and run.has_state():
         trainer.restore(run)
+    else:
+        trainer.begin()
     trainer.train(watch or (lambda _: None), stop or (lambda: False))
     return trainer.finished()
 
@@ -116,22 +118,25 @@ class _Trainer:
         H, W = scenes.images.shape[1:3]
         torch.manual_seed(config.train.seed)  # the colour network's first weights
         self._model = PCDNet(config.model, (H, W) if config.model.background else None).to(device).train()
-        if config.train.start == "images":
-            sow(self._model, scenes.images, config.train.seed)
-        elif self._model.background is not None:
-            mean = scenes.images.mean(axis=0, dtype=np.float64) / 255
-            self._model.background.data.copy_(torch.from_numpy(mean).permute(2, 0, 1))
         self._optimizer = torch.optim.Adam(self._groups(), lr=config.train.learning_rate)
         self._epoch, self._order = -1, np.arange(0)
-        self._state = State(0, 0.0, -math.inf, Health.start(config.model.prototypes))
+        self._state = State(0, 0.0, -math.inf, Health.start(config.model.num_prototypes))
         self._best = {name: value.clone() for name, value in self._model.state_dict().items()}
+
+    def begin(self) -> None:
+        """Give the bank what training starts from."""
+        if self._config.train.init == "images":
+            init_from_images(self._model, self._images, self._config.train.seed)
+        elif self._model.background is not None:
+            mean = self._images.mean(axis=0, dtype=np.float64) / 255
+            self._model.background.data.copy_(torch.from_numpy(mean).permute(2, 0, 1))
 
     def _groups(self) -> list[dict[str, Any]]:
         """What is learned, and at which pace; the background has its own."""
         others = [value for name, value in self._model.named_parameters() if name != "background"]
         groups: list[dict[str, Any]] = [{"params": others, "pace": 1.0}]
         if self._model.background is not None:
-            groups.append({"params": [self._model.background], "pace": self._config.train.background_pace})
+            groups.append({"params": [self._model.background], "pace": self._config.train.background_lr_scale})
         return groups
 
     def restore(self, run: Run) -> None:
@@ -204,8 +209,10 @@ class _Trainer:
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         health.observe(images, layers)
-        due = train.heal_every and step >= FIRST_HEALING and step % train.heal_every == 0 and share < train.heal_until
-        events = tuple(heal(model, optimizer, health, train, step + 1, rng)) if due else ()
+        due = (
+            train.reset_every and step >= FIRST_HEALING and step % train.reset_every == 0 and share < train.reset_until
+        )
+        events = tuple(reset_prototypes(model, optimizer, health, train, step + 1, rng)) if due else ()
         return loss.item(), rate, events
 
     def _rate(self, share: float) -> float:
@@ -246,7 +253,7 @@ class _Trainer:
             steps=train.steps,
             loss=loss,
             in_use=state.health.in_use(),
-            prototypes=self._config.model.prototypes,
+            prototypes=self._config.model.num_prototypes,
             images_per_second=state.step * train.batch / max(state.seconds, 1e-9),
             seconds=state.seconds,
             eta=state.seconds * (1 - share) / max(share, 1e-9) if share < 1 else 0.0,
@@ -288,7 +295,7 @@ def _check(scenes: Scenes, config: Config, minutes: float | None) -> None:
             f"the scenes have {channels} channels, the model {config.model.channels}; use --model.channels {channels}"
         )
     H, W = scenes.images.shape[1:3]
-    Geometry.of((H, W), config.model.prototype_size, config.model.overhang)  # refuses what cannot fit
+    Geometry.for_overhang((H, W), config.model.prototype_size, config.model.overhang)  # refuses what cannot fit
     if minutes is not None and not minutes > 0:
         raise PcdnetError(f"--minutes is {minutes}; give more than 0")
 

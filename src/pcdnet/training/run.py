@@ -24,7 +24,7 @@ from torch import Tensor
 from pcdnet.config import Config
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
-from pcdnet.training.healing import Health
+from pcdnet.training.reset import Health
 
 CONFIG, WEIGHTS, STATE, METRICS = "config.toml", "weights.safetensors", "state.safetensors", "metrics.jsonl"
 FILES = (CONFIG, WEIGHTS, STATE, METRICS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pcdnet.decomposition import Decomposition
+from pcdnet.names import Names
 from pcdnet.output.export.record import Record, records
-from pcdnet.output.names import Names
 
 NAMES = Names(prototypes=4, given={1: "L", 3: 'odd, "<b>" été'})
 
@@ -15,10 +15,10 @@ def random_decomposition(rng: np.random.Generator, size: tuple[int, int] = (9, 1
     """Up to five objects in random pixels; the last is hidden if there are any."""
     count = int(rng.integers(0, 6))
     return Decomposition(
-        prototypes=rng.integers(0, 4, count).astype(np.int32),
+        prototype_ids=rng.integers(0, 4, count).astype(np.int32),
         positions=rng.integers(-3, 9, (count, 2)).astype(np.int32),
         colours=rng.random((count, channels)).astype(np.float32),
-        gains=rng.random(count).astype(np.float32),
+        error_reductions=rng.random(count).astype(np.float32),
         instances=rng.integers(0, max(1, count), size).astype(np.int32),
         reconstruction=rng.random((*size, channels)).astype(np.float32),
         error=float(rng.random()),

@@ -14,10 +14,10 @@ from pcdnet.config import Config
 from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
+from pcdnet.names import Names
 from pcdnet.output.export.coco import write_coco
 from pcdnet.output.export.record import records
 from pcdnet.output.export.rle import encode
-from pcdnet.output.names import Names
 from tests.output.export.found import NAMES, random_records
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
@@ -42,7 +42,7 @@ def test_coco_reads_back_every_visible_object(tmp_path: Path) -> None:
             assert annotation["bbox"] == [left, top, width, height]
             assert annotation["area"] == thing.mask.sum()
             assert annotation["category_id"] == thing.prototype + 1
-            assert annotation["score"] == thing.gain
+            assert annotation["score"] == thing.error_reduction
     assert sum(len(one) for one in found) > len(read.getAnnIds())  # some were hidden
 
 

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from pcdnet.decomposition import Decomposition
+from pcdnet.names import Names
+from pcdnet.output.colours import as_rgb, instance_colours, prototype_colours
 from pcdnet.output.export.pictures import overlay, picture_files, write_pictures
-from pcdnet.output.figures import as_rgb, instance_colours, prototype_colours
-from pcdnet.output.names import Names
 from tests.output.export.found import NAMES, random_decomposition
 
 
@@ -22,10 +22,10 @@ def two_squares(prototypes: int = 4) -> Decomposition:
     instances[2:8, 3:9] = 1
     instances[2:8, 9:15] = 2
     return Decomposition(
-        prototypes=np.array([prototypes - 2, prototypes - 1], np.int32),
+        prototype_ids=np.array([prototypes - 2, prototypes - 1], np.int32),
         positions=np.zeros((2, 2), np.int32),
         colours=np.ones((2, 3), np.float32),
-        gains=np.ones(2, np.float32),
+        error_reductions=np.ones(2, np.float32),
         instances=instances,
         reconstruction=(instances[..., None] > 0).repeat(3, axis=2).astype(np.float32),
         error=0.0,
@@ -51,7 +51,7 @@ def test_label_maps_are_read_back_as_they_are_with_their_colours(tmp_path: Path)
         black = np.zeros((1, 3), np.uint8)
         shown = np.concatenate([black, instance_colours(len(found))])[found.instances]
         np.testing.assert_array_equal(np.asarray(instances.convert("RGB")), shown)
-        shown = np.concatenate([black, prototype_colours(found.prototypes)])[found.instances]
+        shown = np.concatenate([black, prototype_colours(found.prototype_ids)])[found.instances]
         np.testing.assert_array_equal(np.asarray(semantics.convert("RGB")), shown)
 
 

@@ -19,10 +19,10 @@ def with_errors(*errors: float) -> list[dict[str, Any]]:
 
 def test_objects_are_counted_by_their_names() -> None:
     found, told = random_records(30)
-    summary = Summary.of(told, len(NAMES))
+    summary = Summary.from_records(told, len(NAMES))
     assert summary.images == 30
     for p in range(4):
-        assert summary.used[p] == sum(int((one.prototypes == p).sum()) for one in found)
+        assert summary.used[p] == sum(int((one.prototype_ids == p).sum()) for one in found)
     text = summary.text(NAMES).splitlines()
     total = sum(len(one) for one in found)
     assert text[0] == f"30 images  {total / 30:.2f} objects per image  {total} objects"
@@ -34,14 +34,14 @@ def test_images_that_stand_out_are_named_worst_first_and_no_more_than_five() -> 
     errors = [0.01 + 0.001 * (n % 5) for n in range(100)]
     for n in range(7):
         errors[10 * n] = 1.0 + n
-    summary = Summary.of(with_errors(*errors), 4)
+    summary = Summary.from_records(with_errors(*errors), 4)
     assert summary.bad == 7
     assert summary.worst == tuple((f"image-{10 * n}", 1.0 + n) for n in (6, 5, 4, 3, 2))
     assert "7 explained badly" in summary.text(NAMES)
 
 
 def test_errors_that_nobody_sees_are_never_bad() -> None:
-    summary = Summary.of(with_errors(0, 0, 0, 0, LEAST_ERROR), 4)
+    summary = Summary.from_records(with_errors(0, 0, 0, 0, LEAST_ERROR), 4)
     assert (summary.bad, summary.worst) == (0, ())
     assert "badly" not in summary.text(NAMES)
 
@@ -53,4 +53,4 @@ def test_never_is_half_of_the_images_bad(errors: list[float]) -> None:
 
 
 def test_no_image_is_no_trouble() -> None:
-    assert "0 images" in Summary.of([], 4).text(NAMES)
+    assert "0 images" in Summary.from_records([], 4).text(NAMES)

@@ -31,7 +31,7 @@ def test_a_row_of_the_csv_file_is_an_object(channels: int, colours: list[str], t
         assert (int(row["top"]), int(row["left"])) == thing.position
         box = [row[f"box_{side}"] for side in ("top", "left", "height", "width")]
         assert box == ([""] * 4 if thing.box is None else [str(side) for side in thing.box])
-        assert (int(row["pixels"]), float(row["gain"])) == (thing.mask.sum(), thing.gain)
+        assert (int(row["pixels"]), float(row["gain"])) == (thing.mask.sum(), thing.error_reduction)
         assert tuple(float(row[colour]) for colour in colours) == thing.colour
 
 

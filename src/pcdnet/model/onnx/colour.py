@@ -29,7 +29,7 @@ def network_colours(
 
     The bank is the model's own: the network sees its frames, in which the tight ones lie at `offset`.
     """
-    (B, C), (my, mx), (h, w), K = shape, geometry.margin, bank.frame, places.peaks
+    (B, C), (my, mx), (h, w), K = shape, geometry.padding, bank.frame, places.peaks
     frames = Geometry(geometry.image, bank.frame, (my + h, mx + w))
     Y, X = frames.canvas
     shift = np.repeat(np.array(bank.frame) - offset, K, axis=0)

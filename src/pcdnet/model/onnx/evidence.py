@@ -1,4 +1,4 @@
-"""Evidence in ONNX: what candidates would gain, read from windows, as in `pcdnet.model.evidence`.
+"""Evidence in ONNX: what candidates would reduction, read from windows, as in `pcdnet.model.evidence`.
 
 Canvases are flat here, (B Y X) cells with a few planes each. A window is a list of cells: that of its corner, and from
 there the same steps everywhere.
@@ -35,13 +35,13 @@ def cells(corner: Value, frame: tuple[int, int], width: int) -> Value:
 
 def canvas(images: Value, channels: int, geometry: Geometry) -> Value:
     """Images inside a margin of zeros, as flat cells: (B*Y*X C)."""
-    my, mx = geometry.margin
+    my, mx = geometry.padding
     padded = pad(images, [0, 0, my, mx, 0, 0, my, mx])
     return reshape(transpose(padded, 0, 2, 3, 1), -1, channels)
 
 
-class Scales:
-    """The planes of evidence of a batch, and the weights that turn windows of them into what candidates would gain."""
+class EvidenceKernels:
+    """The planes of evidence of a batch, and the weights that turn windows of them into what candidates would reduction."""
 
     def __init__(self, graph: Graph, bank: PrototypeBank, geometry: Geometry, batch: int, channels: int) -> None:
         self._geometry, self._shape = geometry, (batch, channels)
@@ -61,7 +61,7 @@ class Scales:
         Y, Q = (canvas(x, channels, self._geometry) for x, channels in ((images, self._shape[1]), (inside, 1)))
         return _planes(Y, Q, self._behind)
 
-    def weigh(self, planes: Value, corner: Value, prototype: Value) -> Value:
+    def update(self, planes: Value, corner: Value, prototype: Value) -> Value:
         """Of n candidates a (one per channel), q, what is seen, and k: (n C+3)."""
         windows = gather(planes, cells(corner, self._geometry.frame, self._geometry.canvas[1]))
         # Every kind of weights meets every plane, though few of these sums are wanted: one product gives them all.

@@ -18,7 +18,7 @@ from pcdnet.model.geometry import Geometry
 from pcdnet.model.network import REACH, PCDNet
 from pcdnet.model.onnx.colour import network_colours
 from pcdnet.model.onnx.graph import FLOAT, Graph, Value, expand, gather, unsqueeze, where
-from pcdnet.model.onnx.localization import gain_maps, numbers, phase_maps
+from pcdnet.model.onnx.localization import error_reduction_maps, numbers, phase_maps
 from pcdnet.model.onnx.peaks import propose
 from pcdnet.model.onnx.selection import select
 from pcdnet.model.onnx.solidity import solid
@@ -31,13 +31,25 @@ LARGEST = 2048
 """Pixels of an image's side at most: the matrices of the Fourier transform grow with its square."""
 
 NUMBERS = (
-    *("prototypes", "prototype_size", "objects", "peaks", "channels", "background", "min_gain", "refinement"),
-    *("overhang", "brightest", "min_visible", "min_solid"),
+    *(
+        "num_prototypes",
+        "prototype_size",
+        "max_objects",
+        "peaks_per_prototype",
+        "channels",
+        "background",
+        "min_error_reduction",
+        "restarts",
+    ),
+    *("overhang", "max_colour", "min_visible", "min_solid"),
 )
 """Fields of the configuration that the graph follows whatever their value; but for refinement, which is left out of
 it, as the file says itself."""
 
-WAYS: dict[str, tuple[Any, ...]] = {"localization": ("phase", "gain"), "colour": ("solve", "network", "none")}
+WAYS: dict[str, tuple[Any, ...]] = {
+    "localization": ("phase", "error_reduction"),
+    "colour": ("least_squares", "network", "none"),
+}
 """Fields of which it follows these values."""
 
 MEANING = {
@@ -45,7 +57,7 @@ MEANING = {
     "reconstruction": "batch x channels x height x width: the image that the objects make",
     "prototype": f"batch x objects, front to back: which prototype, or {EMPTY} where there are no more objects",
     "position": "batch x objects x 2: row and column of the prototype's frame; negative where it hangs over the border",
-    "colour": "batch x objects x channels: gain per channel on the grey prototype",
+    "colour": "batch x objects x channels: reduction per channel on the grey prototype",
     "gain": "batch x objects: how much the squared error fell with the object",
     "instances": "batch x height x width: 0 is background, n + 1 the n-th object from the front",
 }
@@ -58,7 +70,7 @@ def written(model: PCDNet, size: tuple[int, int], batch: int, names: Sequence[st
     bank = raw.map(lambda values: values.detach().cpu().float().clamp(0, 1))
     _check_config(model.config)
     _check(bank, size, batch)
-    config, N = model.config, model.config.objects
+    config, N = model.config, model.config.max_objects
     graph = Graph()
     images = graph.value(FLOAT, "images")
     found = _found(graph, images, model, bank, size, batch)
@@ -115,15 +127,15 @@ def _found(
     """The whole way from images to the outputs, named as in MEANING."""
     config, shape = model.config, (batch, model.config.channels)
     tight, offset = bank.tight()
-    geometry = Geometry.of(size, tight.frame, config.overhang)
+    geometry = Geometry.for_overhang(size, tight.frame, config.overhang)
     if config.localization == "phase":
         maps, reach = phase_maps(images, tight, geometry), 1
     else:
-        maps = gain_maps(images, shape, tight, geometry, config.brightest)
+        maps = error_reduction_maps(images, shape, tight, geometry, config.max_colour)
         reach = max(1, int(REACH * min(geometry.frame)))
-    places = propose(maps, batch, len(tight.prototypes), geometry, config.peaks, reach)
+    places = propose(maps, batch, len(tight.prototypes), geometry, config.peaks_per_prototype, reach)
     if config.min_solid > 0:
-        there = solid(images, shape, tight, geometry, places, config.min_solid, config.brightest)
+        there = solid(images, shape, tight, geometry, places, config.min_solid, config.max_colour)
         places = dataclasses.replace(places, exists=places.exists & there)
     colours: Value | None = None
     if model.colour is not None:
@@ -135,11 +147,11 @@ def _found(
     if bank.background is not None:
         painted = painted + chosen.shining * numbers(bank.background)
     # From the tight frame on the canvas to the bank's own frame on the image.
-    shift = graph.constant(offset.numpy() + np.array(geometry.margin))
+    shift = graph.constant(offset.numpy() + np.array(geometry.padding))
     there = chosen.prototype >= 0
     position = chosen.corner - gather(shift, where(there, chosen.prototype, 0))
     position = where(unsqueeze(there, -1), position, 0)
-    outputs = painted, chosen.prototype, position, chosen.colour, chosen.gain, chosen.labels
+    outputs = painted, chosen.prototype, position, chosen.colour, chosen.error_reduction, chosen.labels
     return [_named(value, name) for value, name in zip(outputs, list(MEANING)[1:], strict=True)]
 
 
@@ -161,9 +173,9 @@ def _metadata(model: PCDNet, size: tuple[int, int], batch: int, names: Sequence[
         "prototype_size": json.dumps(config.prototype_size),
         "batch": str(batch),
         "channels": str(config.channels),
-        "prototypes": str(config.prototypes),
-        "objects": str(config.objects),
-        "min_gain": str(config.min_gain),
+        "prototypes": str(config.num_prototypes),
+        "objects": str(config.max_objects),
+        "min_error_reduction": str(config.min_error_reduction),
     }
     words["preprocessing"] += " pixels of 0 to 255 as float32, divided by 255, channels before height and width"
     return {**words, "prototype_names": json.dumps(list(names))} if names else words

@@ -21,7 +21,7 @@ from pcdnet.model.spectrum import NOISE_FLOOR
 
 def phase_maps(images: Value, bank: PrototypeBank, geometry: Geometry) -> Value:
     """Phase correlation, the best channel of every place: (B P rows columns)."""
-    (H, W), (h, w), (my, mx), (Y, X) = geometry.image, geometry.frame, geometry.margin, geometry.grid
+    (H, W), (h, w), (my, mx), (Y, X) = geometry.image, geometry.frame, geometry.padding, geometry.grid
     rows, columns = geometry.positions
     seen = images if bank.background is None else images - numbers(bank.background)
     F = _phases(seen, np.arange(H), np.arange(W), geometry.grid)
@@ -41,10 +41,10 @@ def phase_maps(images: Value, bank: PrototypeBank, geometry: Geometry) -> Value:
     return highest(part(lines, -2, 0, rows) @ re + part(lines, -2, rows, 2 * rows) @ im, 2)
 
 
-def gain_maps(
-    images: Value, shape: tuple[int, int], bank: PrototypeBank, geometry: Geometry, brightest: float
+def error_reduction_maps(
+    images: Value, shape: tuple[int, int], bank: PrototypeBank, geometry: Geometry, max_colour: float
 ) -> Value:
-    """What every prototype would gain everywhere over the bare background: (B P rows columns).
+    """What every prototype would reduction everywhere over the bare background: (B P rows columns).
 
     `shape` is (B, C). Sums over windows are convolutions here: frames are small.
     """
@@ -57,9 +57,9 @@ def gain_maps(
         a = a - _sums(behind, (1, C), M * (1 - M) * T, geometry)
         k = 2 * _sums(total(images * behind, 1, keep=True), (B, 1), M, geometry)
         k = total(k - _sums(total(behind * behind, 1, keep=True), (1, 1), M * (2 - M), geometry), 2)
-    colour = clip(a / node("Max", q, TINY), 0, brightest)
-    gains = total(colour * (2 * a - colour * q), 2)
-    return gains if k is None else gains - k
+    colour = clip(a / node("Max", q, TINY), 0, max_colour)
+    reductions = total(colour * (2 * a - colour * q), 2)
+    return reductions if k is None else reductions - k
 
 
 def numbers(tensor: Tensor) -> Float32[ndarray, "*any"]:
@@ -102,7 +102,7 @@ def _turns(
 
 def _sums(plane: Value, shape: tuple[int, int], weights: Float[Tensor, "P h w"], geometry: Geometry) -> Value:
     """Planes of `shape` under every prototype's weights, for all places: (B P C rows columns)."""
-    (B, C), (my, mx) = shape, geometry.margin
+    (B, C), (my, mx) = shape, geometry.padding
     canvas = pad(reshape(plane, B * C, 1, *geometry.image), [0, 0, my, mx, 0, 0, my, mx])
     sums = node("Conv", canvas, numbers(weights[:, None]))
     return transpose(reshape(sums, B, C, len(weights), *geometry.positions), 0, 2, 1, 3, 4)

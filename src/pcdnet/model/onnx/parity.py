@@ -68,7 +68,7 @@ def sample(model: PCDNet, size: tuple[int, int], batch: int, seed: int = 0) -> F
     """Images of the model's own prototypes, in places and colours drawn by seed, over its background."""
     rng = torch.Generator().manual_seed(seed)
     bank, config = model.bank().map(Tensor.cpu), model.config
-    (H, W), (h, w), shape = size, bank.frame, (batch, config.objects)
+    (H, W), (h, w), shape = size, bank.frame, (batch, config.max_objects)
     index = torch.randint(len(bank.prototypes), shape, generator=rng)
     row = torch.randint(H - h + 1, shape, generator=rng)
     column = torch.randint(W - w + 1, shape, generator=rng)
@@ -85,7 +85,7 @@ def sample(model: PCDNet, size: tuple[int, int], batch: int, seed: int = 0) -> F
 def _greedy(model: PCDNet) -> PCDNet:
     """The same model, on the CPU and in evaluation mode, without refinement."""
     twin = copy.deepcopy(model).cpu().float().eval()
-    twin.config = dataclasses.replace(model.config, refinement=0)
+    twin.config = dataclasses.replace(model.config, restarts=0)
     return twin
 
 

@@ -14,7 +14,7 @@ from pcdnet.config import ModelConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.evidence import TINY
 from pcdnet.model.geometry import Geometry, support
-from pcdnet.model.onnx.evidence import Scales, cells
+from pcdnet.model.onnx.evidence import EvidenceKernels, cells
 from pcdnet.model.onnx.graph import (
     BOOL,
     INT,
@@ -53,8 +53,8 @@ class Chosen:
     corner: Value
     """(B N 2): row and column of the tight frame on the canvas."""
     colour: Value
-    """(B N C): gain per channel."""
-    gain: Value
+    """(B N C): reduction per channel."""
+    error_reduction: Value
     """(B N): how much the squared error fell with it."""
     painted: Value
     """(B C H W): what the objects show, over black."""
@@ -73,21 +73,21 @@ def select(
     colours: Value | None,
     config: ModelConfig,
 ) -> Chosen:
-    """Greedy selection that ends where the best gain is below `min_gain`; colours of None are solved for."""
+    """Greedy selection that ends where the best reduction is below `min_error_reduction`; colours of None are solved for."""
     walk = _Walk(images, batch, bank, geometry, places, colours, config)
-    (_, picture, _, _), found = loop(config.objects, walk.start, walk.round)
-    B, C, (Y, X), (my, mx), (H, W) = batch, config.channels, geometry.canvas, geometry.margin, geometry.image
+    (_, picture, _, _), found = loop(config.max_objects, walk.start, walk.round)
+    B, C, (Y, X), (my, mx), (H, W) = batch, config.channels, geometry.canvas, geometry.padding, geometry.image
     picture = transpose(reshape(picture, B, Y, X, C + 2), 0, 3, 1, 2)
     picture = part(part(picture, 2, my, my + H), 3, mx, mx + W)
-    prototype, corner, colour, gain = (
-        _filled(x, config.objects, shape, fill)
+    prototype, corner, colour, reduction = (
+        _filled(x, config.max_objects, shape, fill)
         for x, shape, fill in zip(found, ((B,), (B, 2), (B, C), (B,)), (EMPTY, 0, 0, 0), strict=True)
     )
     return Chosen(
         prototype=prototype,
         corner=corner,
         colour=colour,
-        gain=gain,
+        error_reduction=reduction,
         painted=part(picture, 1, 0, C),
         shining=part(picture, 1, C, C + 1),
         labels=reshape(cast(part(picture, 1, C + 1, C + 2), INT), B, H, W),
@@ -119,7 +119,7 @@ class _Walk:
         self._prototypes, self._masks = (
             graph.constant(numbers(x).reshape(P, -1, 1)) for x in (bank.prototypes, bank.masks)
         )
-        self._scales = Scales(graph, bank, geometry, batch, config.channels)
+        self._scales = EvidenceKernels(graph, bank, geometry, batch, config.channels)
         self._prototype = graph.constant(np.tile(np.repeat(np.arange(P), K), batch))
         self._places = reshape(concat([unsqueeze(x, -1) for x in (places.row, places.column)], -1), -1, 2)
         self._cell = reshape(places.row * X + places.column + np.arange(batch)[:, None] * (Y * X), -1)
@@ -130,21 +130,21 @@ class _Walk:
         picture = expand(
             graph.constant(np.array([0.0] * config.channels + [1.0, 0.0])), batch * Y * X, config.channels + 2
         )
-        weighed = self._scales.weigh(planes, self._cell, self._prototype)
+        weighed = self._scales.update(planes, self._cell, self._prototype)
         # Before anything is chosen, what is seen of a candidate is what lies inside the image.
         self._least = self._seen(weighed) * (config.min_visible * (1 - HAIR))
         self.start = [planes, picture, weighed, places.exists]
-        """Evidence, picture, what candidates would gain, and which of them are left."""
+        """Evidence, picture, what candidates would reduction, and which of them are left."""
 
     def round(self, number: Value, state: list[Value]) -> Round:
         """Take, in every image where one pays, the best candidate as the next in front of all to come."""
         planes, picture, weighed, left = state
-        colours, gains = self._gains(weighed)
+        colours, reductions = self._reductions(weighed)
         allowed = left & (self._seen(weighed) >= self._least) if self._config.min_visible > 0 else left
-        gains = where(allowed, gains, -np.inf)
-        best = node("ArgMax", gains, attributes={"axis": 1}, gives=INT)
-        gain = pick(gains, best, 1)
-        pays = (gain >= self._config.min_gain) & (gain > 0)
+        reductions = where(allowed, reductions, -np.inf)
+        best = node("ArgMax", reductions, attributes={"axis": 1}, gives=INT)
+        reduction = pick(reductions, best, 1)
+        pays = (reduction >= self._config.min_error_reduction) & (reduction > 0)
         B, T = self._shape
         chosen = reshape(best, -1) + np.arange(B) * T
         p, colour = gather(self._prototype, chosen), gather(reshape(colours, B * T, -1), chosen)
@@ -157,23 +157,23 @@ class _Walk:
         left = left & node("Not", node("Equal", best, np.arange(T), gives=BOOL))
         stale = self._overlapping(best) & left & pays
         again = reshape(node("NonZero", reshape(stale, -1), gives=INT), -1)
-        fresh = self._scales.weigh(planes, gather(self._cell, again), gather(self._prototype, again))
+        fresh = self._scales.update(planes, gather(self._cell, again), gather(self._prototype, again))
         flat = reshape(pays, -1)
         found = [
             where(flat, p, EMPTY),
             where(pays, gather(self._places, chosen), 0),
             where(pays, colour, 0),
-            where(flat, reshape(gain, -1), 0),
+            where(flat, reshape(reduction, -1), 0),
         ]
         return Round(some(flat, 0), [planes, picture, put(weighed, again, fresh), left], found)
 
-    def _gains(self, weighed: Value) -> tuple[Value, Value]:
-        """The candidates' colours, (B T C), and what they would gain in them, (B T)."""
+    def _reductions(self, weighed: Value) -> tuple[Value, Value]:
+        """The candidates' colours, (B T C), and what they would reduction in them, (B T)."""
         C = self._config.channels
         a, q, k = (reshape(part(weighed, 1, i, j), *self._shape, -1) for i, j in ((0, C), (C, C + 1), (C + 2, C + 3)))
         colour = self._colours
         if colour is None:
-            colour = clip(a / node("Max", q, TINY), 0, self._config.brightest)
+            colour = clip(a / node("Max", q, TINY), 0, self._config.max_colour)
         return colour, total(colour * (2 * a - colour * q), 2) - reshape(k, *self._shape)
 
     def _seen(self, weighed: Value) -> Value:

@@ -24,7 +24,7 @@ def solid(
     geometry: Geometry,
     places: Places,
     least: float,
-    brightest: float,
+    max_colour: float,
 ) -> Value:
     """Which candidates, alone over the background, lower the error in at least this share of their pixels: (B T).
 
@@ -45,7 +45,7 @@ def solid(
     M = inside * mask
     a = total((image - (1 - M) * behind) * (M * T), 3, keep=True)
     q = total((M * T) * (M * T), 3, keep=True)
-    change = M * (clip(a / node("Max", q, TINY), 0, brightest) * T - behind)
+    change = M * (clip(a / node("Max", q, TINY), 0, max_colour) * T - behind)
     fall = total(change * (2 * (image - behind) - change), 4, keep=True)
     better = M * cast(fall > LEAST_FALL * C, FLOAT)
     share = total(better, 3) / node("Max", total(M, 3), LEAST_AREA)

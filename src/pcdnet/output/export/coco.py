@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from pcdnet.files import whole_file
+from pcdnet.names import Names
 from pcdnet.output.export.record import Record
-from pcdnet.output.files import whole_file
-from pcdnet.output.names import Names
 
 FILE, RESULTS = "coco.json", "coco_results.json"
 """The names of the files."""

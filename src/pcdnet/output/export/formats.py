@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pcdnet.errors import PcdnetError
+from pcdnet.names import Names
 from pcdnet.output.export.coco import write_coco
 from pcdnet.output.export.json_lines import write_json_lines
 from pcdnet.output.export.record import Record
 from pcdnet.output.export.table import check_parquet, write_csv, write_parquet
-from pcdnet.output.names import Names
 
 FORMATS = ("json", "coco", "png", "csv", "parquet")
 """What can be asked for; pictures (png) are drawn while the images are at hand, the others written at the end."""

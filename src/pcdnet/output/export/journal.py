@@ -14,9 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import PcdnetError, Setting
+from pcdnet.files import folder as made
+from pcdnet.files import locked_file
 from pcdnet.output.export.record import Record
-from pcdnet.output.files import folder as made
 
 FILE = "journal.jsonl"
 """The file in the folder of results; without it a folder is not ours."""
@@ -47,7 +48,7 @@ class Journal:
         path = checked_folder(folder, force=force) / FILE
         self.entries: dict[str, Entry] = {}
         self.whole: dict[str, tuple[tuple[int, int], int]] = {}
-        self._path, self._file = path, _locked(path)
+        self._path, self._file = path, locked_file(path)
         head = json.loads(json.dumps({"format": FORMAT, **settings}))
         former = self._head()
         self.anew = former is not None and (force or former != head)
@@ -149,30 +150,15 @@ def checked_folder(folder: Path, *, force: bool) -> Path:
     try:
         foreign = folder.is_dir() and not (folder / FILE).is_file() and any(folder.iterdir())
     except OSError as error:
-        raise PcdnetError(f"{folder} cannot be read ({error.strerror or error}); choose another --out") from None
+        raise PcdnetError(
+            f"{folder} cannot be read ({error.strerror or error}); choose another ", Setting("out")
+        ) from None
     if foreign and not force:
         raise PcdnetError(
-            f"{folder} holds other things than results; choose another --out, or add --force to write there"
+            f"{folder} holds other things than results; choose another ",
+            Setting("out"),
+            ", or add ",
+            Setting("force", True),
+            " to write there",
         )
     return made(folder)
-
-
-def _locked(path: Path) -> BinaryIO:
-    try:
-        path.touch()
-        file = path.open("r+b")
-    except OSError as error:
-        raise PcdnetError(f"cannot write {path}: {error.strerror or error}; choose another --out") from None
-    with suppress(ImportError):  # where there are no such locks, people take care themselves
-        import fcntl
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            raise PcdnetError(
-                f"another process is writing to {path.parent}; wait for it, or choose another --out"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
-    return file

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from pcdnet.files import whole_file
+from pcdnet.names import Names
 from pcdnet.output.export.record import Record, named
-from pcdnet.output.files import whole_file
-from pcdnet.output.names import Names
 
 FILE = "decompositions.jsonl"
 """The name of the file."""

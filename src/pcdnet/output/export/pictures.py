@@ -19,10 +19,10 @@ from PIL import Image, ImageDraw, ImageFont
 from PIL.PngImagePlugin import PngInfo
 
 from pcdnet.decomposition import Decomposition
-from pcdnet.output.figures import as_rgb, instance_colours, prototype_colours
-from pcdnet.output.files import folder as made
-from pcdnet.output.files import whole_file
-from pcdnet.output.names import Names
+from pcdnet.files import folder as made
+from pcdnet.files import whole_file
+from pcdnet.names import Names
+from pcdnet.output.colours import as_rgb, instance_colours, prototype_colours
 
 KINDS = ("reconstruction", "instances", "semantics", "overlay")
 """The pictures of an image."""
@@ -58,7 +58,7 @@ def overlay(image: UInt8[np.ndarray, "H W C"], found: Decomposition, names: Name
     picture = _enlarged(np.broadcast_to(image, (*image.shape[:2], 3)), scale).copy()
     labels = _enlarged(found.instances, scale)
     line = max(1, round(scale / 7))
-    kinds = np.concatenate([np.zeros((1, 3), np.uint8), prototype_colours(found.prototypes)])
+    kinds = np.concatenate([np.zeros((1, 3), np.uint8), prototype_colours(found.prototype_ids)])
     # A dark line inside the coloured one: one of the two shows on whatever the object looks like.
     for width, colours in ((line + max(1, line // 2), np.zeros_like(kinds)), (line, kinds)):
         edge = _edges(labels, width)

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pcdnet.decomposition import Decomposition
+from pcdnet.names import Names
 from pcdnet.output.export.rle import encode
-from pcdnet.output.names import Names
 
 Record: TypeAlias = dict[str, Any]
 """The dictionary, as docs/decomposition.md describes it."""

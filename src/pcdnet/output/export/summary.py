@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from pcdnet.data.inputs import printable
+from pcdnet.names import Names
 from pcdnet.output.export.record import Record
-from pcdnet.output.names import Names
 
 WORST = 5
 """Badly explained images that are named."""
@@ -38,7 +38,7 @@ class Summary:
     """The worst of them, with their errors per pixel."""
 
     @staticmethod
-    def of(records: Iterable[Record], prototypes: int) -> Summary:
+    def from_records(records: Iterable[Record], prototypes: int) -> Summary:
         """Go through the records once, then once more for the names of the worst."""
         used, errors = np.zeros(prototypes, np.int64), []
         for record in records:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pcdnet.errors import PcdnetError
+from pcdnet.files import whole_file
+from pcdnet.names import Names
 from pcdnet.output.export.record import Record
-from pcdnet.output.files import whole_file
-from pcdnet.output.names import Names
 
 CSV, PARQUET = "objects.csv", "objects.parquet"
 """The names of the files."""

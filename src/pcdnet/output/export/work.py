@@ -16,10 +16,10 @@ from pcdnet.data.inputs import Input, fitted, printable
 from pcdnet.data.notes import Note, to_stderr
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
+from pcdnet.names import Names
 from pcdnet.output.export.journal import Entry, Journal
 from pcdnet.output.export.pictures import picture_files, write_pictures
 from pcdnet.output.export.record import records
-from pcdnet.output.names import Names
 
 PICTURES = "png"
 """The folder of pictures among the results."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pcdnet.errors import PcdnetError
-from pcdnet.output.files import whole_file
+from pcdnet.files import whole_file
 
 FILE = "names.toml"
 """The file of a run folder that holds the names."""

@@ -8,7 +8,7 @@ from pcdnet.config import Config, TrainConfig
 from pcdnet.data import tetrominoes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
-from pcdnet.training.healing import Health, centre, heal, likeness
+from pcdnet.training.reset import Health, centre, likeness, reset_prototypes
 
 
 def model_of(prototypes: torch.Tensor, masks: torch.Tensor) -> tuple[PCDNet, torch.optim.Adam]:
@@ -37,7 +37,7 @@ def observed(model: PCDNet, batches: int = 30) -> Health:
 def test_a_sound_bank_is_left_alone(rng: torch.Generator) -> None:
     model, optimizer = model_of(*true_bank())
     health = observed(model)
-    assert heal(model, optimizer, health, TrainConfig(), 1000, rng) == []
+    assert reset_prototypes(model, optimizer, health, TrainConfig(), 1000, rng) == []
     assert health.in_use() == 19
     assert health.value.min() > 10
     assert health.error.max() < 5
@@ -50,7 +50,7 @@ def test_a_shape_that_was_lost_to_a_twin_is_won_back_from_it(rng: torch.Generato
     model, optimizer = model_of(prototypes, masks)
     health = observed(model)
     assert int(health.value.argmin()) in (3, 4)
-    events = heal(model, optimizer, health, TrainConfig(), 1000, rng)
+    events = reset_prototypes(model, optimizer, health, TrainConfig(), 1000, rng)
     assert [event.kind for event in events] == ["split"]
     assert events[0].prototype in (3, 4)
     assert events[0].source not in (3, 4)
@@ -75,7 +75,7 @@ def test_what_was_just_split_is_given_time(rng: torch.Generator) -> None:
     model, optimizer = model_of(prototypes, masks)
     health = observed(model)
     health.changed[:] = 990
-    assert heal(model, optimizer, health, TrainConfig(heal_every=50), 1000, rng) == []
+    assert reset_prototypes(model, optimizer, health, TrainConfig(reset_every=50), 1000, rng) == []
 
 
 def test_centring_moves_a_prototype_and_what_the_optimizer_knows_of_it() -> None:

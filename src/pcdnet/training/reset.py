@@ -30,7 +30,7 @@ HOPE = 0.5
 COPY_NOISE = 0.15
 """Half width of the noise that tells a copy from its original."""
 SOLID = 0.3
-"""What is painted brighter than this share of a prototype's brightest pixel counts when it is centred."""
+"""What is painted brighter than this share of a prototype's max_colour pixel counts when it is centred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Health:
         under = (frames * layers.masks[image, n].clamp(0, 1)).sum(dim=(1, 2))
         prototype = prototype.cpu()
         errors = torch.zeros(P).index_add(0, prototype, under.float().cpu())
-        values = torch.zeros(P).index_add(0, prototype, where.margin[image, n].clamp(min=0).float().cpu())
+        values = torch.zeros(P).index_add(0, prototype, where.advantage[image, n].clamp(min=0).float().cpu())
         self.usage.mul_(MEMORY).add_((1 - MEMORY) * used / used.sum().clamp(min=1))
         self.error.mul_(MEMORY).add_((1 - MEMORY) * errors)
         self.value.mul_(MEMORY).add_((1 - MEMORY) * values)
@@ -94,12 +94,12 @@ class Health:
         return int((self.usage >= IN_USE / len(self.usage)).sum())
 
 
-def heal(
+def reset_prototypes(
     model: PCDNet, optimizer: torch.optim.Adam, health: Health, config: TrainConfig, step: int, rng: torch.Generator
 ) -> list[Event]:
     """Look the bank over and mend what is sick; the events tell what was done."""
     events = [Event(step, "centre", p, p) for p in centre(model, optimizer)]
-    rested = (step - health.changed >= 2 * config.heal_every) | (health.changed == 0)
+    rested = (step - health.changed >= 2 * config.reset_every) | (health.changed == 0)
     value, error = health.value.where(rested, torch.inf), health.error.where(rested, 0)
     target, source = int(value.argmin()), int(error.argmax())
     if target != source and HOPE * error[source] > value[target]:

@@ -19,6 +19,7 @@ from scipy import ndimage
 
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
+from pcdnet.training.reset import COPY_NOISE
 
 NOISE_FACTOR = 4.0
 """What differs from the background by more than so many times the noise is foreground."""
@@ -38,14 +39,8 @@ MOST_IMAGES = 400
 """Images that are looked at; more tell nothing new."""
 MOST_BLOBS = 3000
 """Blobs that are compared with each other."""
-
-
 SURE = 1.5
 """Raw mask values lie in [1 - SURE, SURE] at the start: pixels that all blobs agree on withstand the noise on masks."""
-
-
-SPARE_NOISE = 0.15
-"""Half width of the noise that tells spare prototypes from the seeds they are copied from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +76,7 @@ class Seeds:
 
 
 @torch.no_grad()
-def sow(model: PCDNet, images: UInt8[np.ndarray, "N H W C"], seed: int) -> None:
+def init_from_images(model: PCDNet, images: UInt8[np.ndarray, "N H W C"], seed: int) -> None:
     """Start a model from the images: its background, and as many prototypes as there are shapes to take."""
     still = still_background(images, model.config.prototype_size)
     if model.background is None:
@@ -90,7 +85,7 @@ def sow(model: PCDNet, images: UInt8[np.ndarray, "N H W C"], seed: int) -> None:
         model.background.copy_(torch.from_numpy(still).permute(2, 0, 1))
     rng = np.random.default_rng(seed)
     blobs = find_blobs(images, still)
-    seeds = choose_seeds(blobs, model.config.prototypes, model.config.prototype_size, rng)
+    seeds = choose_seeds(blobs, model.config.num_prototypes, model.config.prototype_size, rng)
     n = len(seeds.prototypes)
     model.prototypes[:n] = torch.from_numpy(seeds.prototypes)
     model.masks[:n] = torch.from_numpy(seeds.masks) * (2 * SURE - 1) + (1 - SURE)
@@ -98,7 +93,7 @@ def sow(model: PCDNet, images: UInt8[np.ndarray, "N H W C"], seed: int) -> None:
     counts = np.bincount(seeds.kinds[seeds.kinds >= 0], minlength=n)
     for spare, kind in zip(range(n, len(model.prototypes)), itertools.cycle(np.argsort(-counts)), strict=False):
         for values in (model.prototypes, model.masks):
-            noise = rng.uniform(-SPARE_NOISE, SPARE_NOISE, values.shape[1:]).astype(np.float32)
+            noise = rng.uniform(-COPY_NOISE, COPY_NOISE, values.shape[1:]).astype(np.float32)
             values[spare] = values[int(kind)] + torch.from_numpy(noise).to(values)
 
 
@@ -109,7 +104,7 @@ def still_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int
     the surroundings are seen in its place now and then, it is a thing that comes and goes. `frame` is how large
     things may be.
     """
-    spread = images[:: max(1, len(images) // MOST_IMAGES)].astype(np.float32) / 255
+    spread = images[:: _every(len(images))].astype(np.float32) / 255
     median = np.median(spread, axis=0).astype(np.float32)
     around = tuple(2 * side + 1 for side in frame)
     plain = np.stack([ndimage.median_filter(plane, size=around) for plane in np.moveaxis(median, -1, 0)], axis=-1)
@@ -121,11 +116,14 @@ def still_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int
     return background
 
 
-def find_blobs(
-    images: UInt8[np.ndarray, "N H W C"], background: Float32[np.ndarray, "H W C"], most: int = MOST_IMAGES
-) -> list[Blob]:
-    """The connected pieces of foreground in some of the images, spread over all of them, without faint specks."""
-    chosen = np.arange(0, len(images), max(1, len(images) // most))[:most]
+def _every(count: int) -> int:
+    """Of so many images every how-manieth is looked at."""
+    return max(1, count // MOST_IMAGES)
+
+
+def find_blobs(images: UInt8[np.ndarray, "N H W C"], background: Float32[np.ndarray, "H W C"]) -> list[Blob]:
+    """The connected pieces of foreground in at most MOST_IMAGES of the images, without faint specks."""
+    chosen = np.arange(0, len(images), _every(len(images)))[:MOST_IMAGES]
     far = np.stack([np.abs(images[n] / np.float32(255) - background).max(axis=-1) for n in chosen])
     threshold = max(NOISE_FACTOR * 1.4826 * float(np.median(far)), LEAST_CONTRAST)
     blobs = []
@@ -172,7 +170,7 @@ def choose_seeds(blobs: list[Blob], count: int, frame: tuple[int, int], rng: np.
     if not whole:
         raise PcdnetError(
             f"no object of at most {h}x{w} pixels stands out from the background of the images; "
-            f"use --model.prototype-size for larger frames, or --train.start constant"
+            f"use --model.prototype-size for larger frames, or --train.init constant"
         )
     if len(whole) > MOST_BLOBS:
         whole = [whole[n] for n in np.sort(rng.choice(len(whole), MOST_BLOBS, replace=False))]
@@ -204,8 +202,8 @@ def _framed(blob: Blob, frame: tuple[int, int]) -> tuple[Float32[np.ndarray, "h 
     top, left = (frame[0] - h) // 2, (frame[1] - w) // 2
     inside = slice(top, top + h), slice(left, left + w)
     mask[inside] = blob.mask
-    brightest = max(float(np.percentile(blob.grey[blob.mask], 90)), 1e-3)
-    grey[inside] = np.clip(blob.grey / brightest, 0, 1)
+    max_colour = max(float(np.percentile(blob.grey[blob.mask], 90)), 1e-3)
+    grey[inside] = np.clip(blob.grey / max_colour, 0, 1)
     return mask, grey
 
 

@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from pcdnet.output import display
-from pcdnet.output.display import TrainingDisplay, clock, line, summary
-from pcdnet.output.events import told
+from pcdnet.training import display
+from pcdnet.training.display import TrainingDisplay, clock, line, summary
 from pcdnet.training.evaluation import Evaluation
-from pcdnet.training.healing import Event
+from pcdnet.training.events import told
 from pcdnet.training.loop import Progress
+from pcdnet.training.reset import Event
 
 SCORES = Evaluation(
     scenes=9,
@@ -98,7 +98,7 @@ def test_without_a_terminal_lines_come_every_few_seconds(
 ) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "0")
     now = 1000.0
-    monkeypatch.setattr("pcdnet.output.display.time.monotonic", lambda: now)
+    monkeypatch.setattr("pcdnet.training.display.time.monotonic", lambda: now)
     with TrainingDisplay() as show:
         for step in range(1, 1001):
             now += 0.1

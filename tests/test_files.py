@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pcdnet.errors import PcdnetError
-from pcdnet.output.files import folder, whole_file
+from pcdnet.files import folder, whole_file
 
 
 def test_a_file_takes_its_name_only_when_it_is_whole(tmp_path: Path) -> None:

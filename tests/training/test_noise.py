@@ -8,9 +8,9 @@ import torch
 
 from pcdnet.config import ModelConfig, TrainConfig
 from pcdnet.model.network import PCDNet
-from pcdnet.training.warmup import noisy_bank
+from pcdnet.training.noise import noisy_bank
 
-MODEL = ModelConfig(prototypes=200, prototype_size=(6, 6))
+MODEL = ModelConfig(num_prototypes=200, prototype_size=(6, 6))
 TRAIN = TrainConfig(noise_steps=10, mask_noise_until=0.5)
 
 

@@ -10,8 +10,8 @@ from pcdnet.config import Config, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
 from pcdnet.scene import Scenes
+from pcdnet.training.initialization import choose_seeds, find_blobs, init_from_images, still_background
 from pcdnet.training.loop import fit
-from pcdnet.training.seeding import choose_seeds, find_blobs, sow, still_background
 
 SHAPES = (
     np.array([[1, 1, 1, 1], [1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]]),
@@ -70,10 +70,16 @@ def test_the_seeds_are_the_shapes_that_repeat() -> None:
 def test_a_model_that_was_sown_finds_the_shapes_before_any_training() -> None:
     images = frames(80)
     config = ModelConfig(
-        prototypes=3, prototype_size=(9, 9), objects=6, background=True, localization="gain", refinement=0, min_gain=0.3
+        num_prototypes=3,
+        prototype_size=(9, 9),
+        max_objects=6,
+        background=True,
+        localization="error_reduction",
+        restarts=0,
+        min_error_reduction=0.3,
     )
     model = PCDNet(config, (40, 50))
-    sow(model, images, seed=0)
+    init_from_images(model, images, seed=0)
     found = model.eval().decompose(images[:10])
     assert isinstance(found, list)
     assert np.mean([len(thing) for thing in found]) > 2.5
@@ -85,9 +91,14 @@ def test_learning_from_the_images_own_shapes_lowers_the_error() -> None:
     images = frames(80)
     config = Config(
         model=ModelConfig(
-            prototypes=2, prototype_size=(9, 9), objects=6, background=True, localization="gain", refinement=0
+            num_prototypes=2,
+            prototype_size=(9, 9),
+            max_objects=6,
+            background=True,
+            localization="error_reduction",
+            restarts=0,
         ),
-        train=TrainConfig(start="images", steps=20, batch=8, noise_steps=0, heal_every=0, validate_every=1),
+        train=TrainConfig(init="images", steps=20, batch=8, noise_steps=0, reset_every=0, validate_every=1),
     )
     errors: list[float] = []
     fit(

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from pcdnet.output.events import told
+from pcdnet.training.events import told
 
 if TYPE_CHECKING:
     from pcdnet.training.evaluation import Evaluation

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pcdnet.errors import PcdnetError
-from pcdnet.output.names import LONGEST, Names, checked_name
+from pcdnet.names import LONGEST, Names, checked_name
 
 SIGNS = st.characters(exclude_categories=("C", "Z"))
 NAMES = st.dictionaries(st.integers(0, 9), st.text(SIGNS, min_size=1, max_size=LONGEST), max_size=10)

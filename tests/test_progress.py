@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pcdnet.errors import PcdnetError
-from pcdnet.output.progress import track
+from pcdnet.progress import track
 
 STEPS = [(2, "a"), (2, "b"), (1, "c")]
 
@@ -27,7 +27,7 @@ def test_without_a_terminal_there_are_plain_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "0")
-    monkeypatch.setattr("pcdnet.output.progress.SECONDS", 0.0)
+    monkeypatch.setattr("pcdnet.progress.SECONDS", 0.0)
     list(track(STEPS, 5, "images"))
     lines = capsys.readouterr().err.splitlines()
     assert [line.split("  ")[0] for line in lines] == ["images 2/5", "images 4/5", "images 5/5"]

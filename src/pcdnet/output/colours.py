@@ -1,0 +1,43 @@
+"""Colours: those of prototypes and of objects in pictures, and pictures as 8-bit colours."""
+
+from __future__ import annotations
+
+import colorsys
+
+import numpy as np
+from jaxtyping import Float, Integer, UInt8
+
+# fmt: off
+_HEX = (
+    "e69f00", "56b4e9", "009e73", "f0e442", "0072b2", "d55e00", "cc79a7", "6024ff",
+    "00ff90", "6078ff", "48ffff", "d82448", "a8f0c0", "a82478", "ffa860", "ff7890",
+    "904800", "7890f0", "f06048", "c000a8", "7824d8", "48d8f0", "904860", "f0a8c0",
+    "d8a878", "9048d8", "2460ff", "c0f060", "d82424", "ff00c0", "f0c000", "d8a8d8",
+)
+# fmt: on
+PALETTE: UInt8[np.ndarray, "32 3"] = np.array([tuple(bytes.fromhex(text)) for text in _HEX], dtype=np.uint8)
+"""Colours of the prototypes, far apart from each other, from black, white and grey, for the colour-blind too.
+
+The first seven are those of Okabe and Ito; each of the others lies farthest from all before it, as people with
+normal sight, protanopia and deuteranopia see them.
+"""
+
+
+def prototype_colours(kinds: Integer[np.ndarray, "*any"]) -> UInt8[np.ndarray, "*any 3"]:
+    """The colour of every prototype; after 32 of them colours come again."""
+    colours: UInt8[np.ndarray, "*any 3"] = PALETTE[kinds % len(PALETTE)]
+    return colours
+
+
+def instance_colours(count: int) -> UInt8[np.ndarray, "count 3"]:
+    """Pastel colours for the first objects of any image, so that they are not mistaken for prototypes'."""
+    # Steps of the golden ratio never come back to a hue, and neighbours lie far apart.
+    hues = [(0.56 + n * 0.618034) % 1 for n in range(count)]
+    colours = [colorsys.hsv_to_rgb(hue, 0.45, (1.0, 0.86)[n // 8 % 2]) for n, hue in enumerate(hues)]
+    return np.round(255 * np.array(colours).reshape(count, 3)).astype(np.uint8)
+
+
+def as_rgb(picture: Float[np.ndarray, "H W C"]) -> UInt8[np.ndarray, "H W 3"]:
+    """A picture of values in [0, 1], grey or RGB, as 8-bit RGB."""
+    colours = np.round(255 * picture.clip(0, 1)).astype(np.uint8)
+    return np.broadcast_to(colours, (*colours.shape[:2], 3))
