@@ -6,43 +6,65 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pcdnet.config import Config
+    from pcdnet.config import Config, ModelConfig
+    from pcdnet.data.view import View
     from pcdnet.decomposition import Decomposition, SceneObject
     from pcdnet.errors import PcdnetError
     from pcdnet.model.bank import PrototypeBank
     from pcdnet.model.network import PCDNet
+    from pcdnet.model.onnx import export_onnx
+    from pcdnet.output.decompose import decompose_files
+    from pcdnet.output.drawing import figure
+    from pcdnet.output.report import report
+    from pcdnet.run import RunFolder, load
     from pcdnet.scene import Scene, Scenes
-    from pcdnet.training.loop import fit
-    from pcdnet.training.run import load
+    from pcdnet.training.evaluation import evaluate
+    from pcdnet.training.fit import fit
 
     __version__: str
+
+_HOMES = {
+    "Config": "config",
+    "Decomposition": "decomposition",
+    "ModelConfig": "config",
+    "PCDNet": "model.network",
+    "PcdnetError": "errors",
+    "PrototypeBank": "model.bank",
+    "RunFolder": "run",
+    "Scene": "scene",
+    "SceneObject": "decomposition",
+    "Scenes": "scene",
+    "View": "data.view",
+    "decompose_files": "output.decompose",
+    "evaluate": "training.evaluation",
+    "export_onnx": "model.onnx",
+    "figure": "output.drawing",
+    "fit": "training.fit",
+    "load": "run",
+    "report": "output.report",
+}
 
 __all__ = [
     "Config",
     "Decomposition",
+    "ModelConfig",
     "PCDNet",
     "PcdnetError",
     "PrototypeBank",
+    "RunFolder",
     "Scene",
     "SceneObject",
     "Scenes",
+    "View",
     "__version__",
+    "decompose_files",
+    "evaluate",
+    "export_onnx",
+    "figure",
     "fit",
     "load",
+    "report",
 ]
-
-_HOMES = {
-    "Config": "pcdnet.config",
-    "Decomposition": "pcdnet.decomposition",
-    "PCDNet": "pcdnet.model.network",
-    "PcdnetError": "pcdnet.errors",
-    "PrototypeBank": "pcdnet.model.bank",
-    "Scene": "pcdnet.scene",
-    "SceneObject": "pcdnet.decomposition",
-    "Scenes": "pcdnet.scene",
-    "fit": "pcdnet.training.loop",
-    "load": "pcdnet.training.run",
-}
 
 
 def __getattr__(name: str) -> Any:
@@ -50,7 +72,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         value = import_module("importlib.metadata").version("pcdnet")
     elif name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(import_module(f"pcdnet.{_HOMES[name]}"), name)
     else:
         raise AttributeError(f"module 'pcdnet' has no attribute {name!r}")
     globals()[name] = value

@@ -7,11 +7,12 @@ import difflib
 import json
 import math
 import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import PcdnetError, Setting
 
 ColourModule = Literal["least_squares", "network", "none"]
 Localization = Literal["phase", "error_reduction"]
@@ -29,7 +30,7 @@ class ModelConfig:
     """Height and width of a prototype's frame in pixels: at least as large as the largest object."""
 
     localization: Localization = "phase"
-    """How places are found: by phase correlation (phase), best if crisp, or by the gain (gain), best if smooth."""
+    """How places are found: by phase correlation (phase), best if crisp, or by error_reduction, best if smooth."""
 
     max_objects: int = 3
     """How many objects an image may hold at most; fewer are chosen where fewer explain it."""
@@ -41,7 +42,7 @@ class ModelConfig:
     """Channels of the images: 1 for grey, 3 for RGB."""
 
     colour: ColourModule = "least_squares"
-    """Where an object's colour comes from: solve (closed form), network (as in the paper) or none (always 1)."""
+    """Where an object's colour comes from: least_squares, network (as in the paper) or none (always 1)."""
 
     background: bool = False
     """Whether a static background is learned; without it objects are painted over black."""
@@ -50,13 +51,13 @@ class ModelConfig:
     """Smallest fall of the squared error, summed over pixels and channels, that justifies one more object."""
 
     restarts: int = 6
-    """How many restarts an image gets at most that greedy selection explains badly; 0 turns all refinement off."""
+    """How often an image that greedy selection explains badly is searched again at most; 0 turns refinement off."""
 
     overhang: float = 0.5
     """How much of the smallest frame that holds every object may lie outside the image, as a share of its sides."""
 
     max_colour: float = 1.5
-    """Largest colour gain that the closed form may choose; it keeps faint leftovers from being blown up."""
+    """Largest colour factor that least squares may choose; it keeps faint leftovers from being blown up."""
 
     min_visible: float = 0.0
     """Least share of an object's mask that others must not hide; above 0 where things stand side by side."""
@@ -67,19 +68,19 @@ class ModelConfig:
     def __post_init__(self) -> None:
         for name in ("num_prototypes", "max_objects", "peaks_per_prototype"):
             _at_least("model", name, getattr(self, name), 1)
-        for side in self.prototype_size:
-            _at_least("model", "prototype_size", side, 2)
+        if min(self.prototype_size) < 2:
+            raise _refused("model", "prototype_size", self.prototype_size, "use 2 or more pixels a side")
         if self.channels not in (1, 3):
-            raise PcdnetError(f"model.channels is {self.channels}; use 1 for grey or 3 for RGB images")
+            raise _refused("model", "channels", self.channels, "use 1 for grey or 3 for RGB images")
         _at_least("model", "min_error_reduction", self.min_error_reduction, 0)
         _at_least("model", "restarts", self.restarts, 0)
         if not 0 <= self.overhang < 1:
-            raise PcdnetError(f"model.overhang is {self.overhang}; use a share from 0 up to, not including, 1")
+            raise _refused("model", "overhang", self.overhang, "use a share from 0 up to, not including, 1")
         for name in ("min_visible", "min_solid"):
             if not 0 <= getattr(self, name) <= 1:
-                raise PcdnetError(f"model.{name} is {getattr(self, name)}; use a share from 0 to 1")
+                raise _refused("model", name, getattr(self, name), "use a share from 0 to 1")
         if not self.max_colour > 0:
-            raise PcdnetError(f"model.max_colour is {self.max_colour}; use a number above 0, 1.5 by default")
+            raise _refused("model", "max_colour", self.max_colour, "use a number above 0, 1.5 by default")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +116,7 @@ class TrainConfig:
     """Adam's learning rate at the start."""
 
     background_lr_scale: float = 0.1
-    """Factor on the learning rate for the background: what it learns quickly, no object need explain."""
+    """Factor on the learning rate of the background: what it learns quickly, no object need explain."""
 
     decay: float = 1.0
     """Factor on the learning rate every `decay_epochs` epochs; 1 leaves it as it is."""
@@ -145,10 +146,10 @@ class TrainConfig:
     """Share of the steps in which masks get noise."""
 
     reset_every: int = 50
-    """Steps between two looks at the health of the bank; 0 never looks."""
+    """Steps between two resets of superfluous prototypes; 0 never resets any."""
 
     reset_until: float = 0.6
-    """Share of the steps after which the bank is left alone, to settle."""
+    """Share of the steps after which prototypes are no longer reset, so that the bank settles."""
 
     validate_every: int = 250
     """Steps between two validations; the best weights are kept."""
@@ -163,16 +164,23 @@ class TrainConfig:
             _at_least("train", name, getattr(self, name), 0)
         for name in ("cooldown", "noise_probability", "mask_noise_until", "reset_until"):
             if not 0 <= getattr(self, name) <= 1:
-                raise PcdnetError(f"train.{name} is {getattr(self, name)}; use a number from 0 to 1")
+                raise _refused("train", name, getattr(self, name), "use a number from 0 to 1")
         if not self.learning_rate > 0:
-            raise PcdnetError(f"train.learning_rate is {self.learning_rate}; use a number above 0, such as 0.01")
+            raise _refused("train", "learning_rate", self.learning_rate, "use a number above 0, such as 0.01")
         if not 0 < self.decay <= 1:
-            raise PcdnetError(f"train.decay is {self.decay}; use a factor above 0 and up to 1")
+            raise _refused("train", "decay", self.decay, "use a factor above 0 and up to 1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
-    """Everything that defines a run: the model, the loss, the training."""
+    """Everything that defines a run: the model, the loss, the training.
+
+    Examples
+    --------
+    >>> config = Config.preset("tetrominoes").with_fields({"train.steps": 100})
+    >>> config.train.steps, config.model.num_prototypes
+    (100, 19)
+    """
 
     model: ModelConfig = field(default_factory=ModelConfig)
     """What the model is."""
@@ -190,12 +198,33 @@ class Config:
             raise PcdnetError(f"there is no preset {name!r}{_hint(name, PRESETS)}; choose one of {', '.join(PRESETS)}")
         return PRESETS[name]
 
-    def to_toml(self) -> str:
-        """The configuration as TOML text; `from_toml` gives the same configuration back."""
+    def with_fields(self, changes: Mapping[str, Any]) -> Config:
+        """The configuration with some fields, named with their section (`model.max_objects`), set to other values."""
+        sections: dict[str, dict[str, Any]] = {}
+        for name, value in changes.items():
+            section, _, field_name = name.partition(".")
+            known = {f"{part}.{f.name}": part for part, f in _all_fields()}
+            if name not in known:
+                raise PcdnetError(f"there is no field {name!r}{_hint(name, known)}; name it with its section")
+            sections.setdefault(section, {})[field_name] = value
+        parts = {name: dataclasses.replace(getattr(self, name), **fields) for name, fields in sections.items()}
+        return dataclasses.replace(self, **parts)
+
+    def differences(self, other: Config) -> Iterator[tuple[str, Any, Any]]:
+        """The fields (`model.max_objects`) in which two configurations differ, with both values."""
+        for section, f in _all_fields():
+            mine, theirs = (getattr(getattr(config, section), f.name) for config in (self, other))
+            if mine != theirs:
+                yield f"{section}.{f.name}", mine, theirs
+
+    def to_toml(self, *sections: str) -> str:
+        """The configuration, or some of its sections, as TOML text that `from_toml` reads."""
         lines = []
         for section in dataclasses.fields(self):
-            lines.append(f"[{section.name}]")
+            if sections and section.name not in sections:
+                continue
             values = getattr(self, section.name)
+            lines += [f"[{section.name}]"]
             lines += [f"{f.name} = {_toml(getattr(values, f.name))}" for f in dataclasses.fields(values)]
             lines.append("")
         return "\n".join(lines)
@@ -206,7 +235,7 @@ class Config:
         try:
             tables = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise PcdnetError(f"{source} is not valid TOML: {error}; mend that line") from None
+            raise PcdnetError(f"{source} is not valid TOML: {error}; fix that line") from None
         sections: dict[str, Any] = {}
         kinds = get_type_hints(Config)
         for name, table in tables.items():
@@ -231,8 +260,47 @@ class Config:
         return Config.from_toml(text, source=str(path))
 
 
+def flags(setting: Setting) -> list[str]:
+    """The words that name a setting on the command line, with its value if it has one."""
+    section, _, name = setting.name.replace("_", "-").rpartition(".")
+    prefix = f"--{section}." if section else "--"
+    if isinstance(setting.value, bool):
+        return [f"{prefix}{name}" if setting.value else f"{prefix}no-{name}"]
+    value = setting.value
+    values = () if value is None else value if isinstance(value, tuple) else (value,)
+    return [f"{prefix}{name}", *(str(each).removesuffix(".0") if type(each) is float else str(each) for each in values)]
+
+
+RENAMED = {
+    "model.prototypes": "num_prototypes",
+    "model.objects": "max_objects",
+    "model.peaks": "peaks_per_prototype",
+    "model.min_gain": "min_error_reduction",
+    "model.refinement": "restarts",
+    "model.brightest": "max_colour",
+    "train.start": "init",
+    "train.background_pace": "background_lr_scale",
+    "train.heal_every": "reset_every",
+    "train.heal_until": "reset_until",
+}
+"""Fields by the names that they had in version 0.1; configurations with these are read."""
+RENAMED_VALUES = {"model.colour": {"solve": "least_squares"}, "model.localization": {"gain": "error_reduction"}}
+"""The same for the values of fields."""
+
+
+def _all_fields() -> Iterator[tuple[str, dataclasses.Field[Any]]]:
+    """Every field of a configuration, with its section."""
+    for section, kind in get_type_hints(Config).items():
+        for f in dataclasses.fields(kind):
+            yield section, f
+
+
 def _section(kind: type[Any], name: str, table: dict[str, Any], source: str) -> Any:
     hints = get_type_hints(kind)
+    table = {RENAMED.get(f"{name}.{key}", key): value for key, value in table.items()}
+    for key, values in ((key, RENAMED_VALUES.get(f"{name}.{key}", {})) for key in table):
+        if isinstance(table[key], str):
+            table[key] = values.get(table[key], table[key])
     for key in table:
         if key not in hints:
             raise PcdnetError(
@@ -264,7 +332,11 @@ def _checked(hint: Any, name: str, value: Any, source: str) -> Any:
 
 def _at_least(section: str, name: str, value: float, least: float) -> None:
     if not value >= least or not math.isfinite(value):
-        raise PcdnetError(f"{section}.{name} is {value}; use {least} or more")
+        raise _refused(section, name, value, f"use {least} or more")
+
+
+def _refused(section: str, name: str, value: object, cure: str) -> PcdnetError:
+    return PcdnetError(Setting(f"{section}.{name}", value), f" cannot be used; {cure}")
 
 
 def _hint(name: str, known: Any) -> str:

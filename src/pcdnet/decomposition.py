@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int32
+from PIL import Image
 from scipy.ndimage import find_objects
 
+from pcdnet.colours import as_rgb, instance_colours
+from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
 
 FORMAT = "pcdnet-decomposition-1"
@@ -26,7 +34,7 @@ class SceneObject:
     position: tuple[int, int]
     """Top row and left column of the prototype's frame; negative where it hangs over the border."""
     colour: tuple[float, ...]
-    """Gain per channel on the grey prototype."""
+    """Factor per channel on the grey prototype."""
     depth: int
     """0 is nearest the viewer."""
     error_reduction: float
@@ -39,18 +47,28 @@ class SceneObject:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Decomposition:
-    """An image as a stack of objects, front to back."""
+    """An image as a stack of objects, front to back.
+
+    Examples
+    --------
+    >>> record = {"size": [8, 8], "objects": [{"prototype": 3, "position": [2, -1], "colour": [0.5], "gain": 1.5}]}
+    >>> found = Decomposition.from_dict(record)
+    >>> found
+    Decomposition(1 object of prototype 3, squared error 0)
+    >>> found.objects[0].position
+    (2, -1)
+    """
 
     prototype_ids: Int32[np.ndarray, "n"]
     """The prototype of every object."""
     positions: Int32[np.ndarray, "n 2"]
     """Top row and left column of every object's frame."""
     colours: Float32[np.ndarray, "n C"]
-    """Gain per channel of every object."""
+    """Factor per channel on every object's grey prototype."""
     error_reductions: Float32[np.ndarray, "n"]
     """How much the squared error fell with every object."""
     instances: Int32[np.ndarray, "H W"]
-    """Who is seen at each pixel: 0 is background, n + 1 the n-th object from the front."""
+    """The object that each pixel belongs to: 0 is background, n + 1 the n-th object from the front."""
     reconstruction: Float32[np.ndarray, "H W C"]
     """The image that the objects make."""
     error: float
@@ -85,8 +103,54 @@ class Decomposition:
             for n in range(len(self))
         )
 
+    def __repr__(self) -> str:
+        kinds = ", ".join(
+            f"{count} of prototype {p}" for p, count in sorted(Counter(self.prototype_ids.tolist()).items())
+        )
+        if len(self) == 1:
+            kinds = kinds.replace("1 of", "1 object of")
+        elif len(self):
+            kinds = f"{len(self)} objects: {kinds}"
+        name = self.name and f"{self.name}: "
+        return f"Decomposition({name}{kinds or 'no object'}, squared error {self.error:.3g})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the image that the objects make, and the objects told apart by colour."""
+        labels = np.concatenate([np.zeros((1, 3), np.uint8), instance_colours(len(self))])[self.instances]
+        pictures = np.concatenate([as_rgb(self.reconstruction), labels], axis=1)
+        buffer = io.BytesIO()
+        Image.fromarray(pictures).save(buffer, format="png")
+        source = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+        style = f"image-rendering: pixelated; width: {max(320, pictures.shape[1])}px; max-width: 100%"
+        return f'<figure><img src="{source}" style="{style}"><figcaption>{escape(repr(self))}</figcaption></figure>'
+
+    @staticmethod
+    def from_dict(record: Mapping[str, Any]) -> Decomposition:
+        """The objects of a record: of `to_dict`, or of a line of `decompositions.jsonl`.
+
+        A record holds no pixels: labels and reconstruction are empty until `PCDNet.recompose` paints them.
+        """
+        try:
+            things, (height, width) = record["objects"], record["size"]
+            channels = len(things[0]["colour"]) if things else 1
+            return Decomposition(
+                prototype_ids=np.array([thing["prototype"] for thing in things], np.int32).reshape(-1),
+                positions=np.array([thing["position"] for thing in things], np.int32).reshape(-1, 2),
+                colours=np.array([thing["colour"] for thing in things], np.float32).reshape(-1, channels),
+                error_reductions=np.array([thing.get("gain", 0.0) for thing in things], np.float32),
+                instances=np.zeros((height, width), np.int32),
+                reconstruction=np.zeros((height, width, channels), np.float32),
+                error=float(record.get("error", 0.0)),
+                name=str(record.get("name", "")),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise PcdnetError(f"this is no record of a decomposition ({error!r}); give what `to_dict` made") from None
+
     def to_dict(self) -> dict[str, Any]:
-        """The decomposition in words and numbers, ready for JSON; masks stay behind."""
+        """The decomposition in words and numbers, ready for JSON; masks stay behind.
+
+        `gain` is the error reduction of an object.
+        """
         height, width = self.instances.shape
         boxes = [_box(found) for found in find_objects(self.instances, max_label=len(self))]
         # One count for all objects: a mask for each would take longer than all the rest.

@@ -52,3 +52,7 @@ class PcdnetError(Exception):
     def worded(self, say: Callable[[Setting], str]) -> str:
         """The message with every setting in the words of whoever talks to the user."""
         return "".join(say(part) if isinstance(part, Setting) else part for part in self.parts)
+
+
+class Interrupted(PcdnetError):
+    """Training was asked to stop, and did so after the step it was in."""

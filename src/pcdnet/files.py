@@ -11,7 +11,7 @@ from pcdnet.errors import PcdnetError, Setting
 
 
 @contextmanager
-def whole_file(path: str | Path, cure: str | Setting = "choose another place") -> Iterator[BinaryIO]:
+def whole_file(path: str | Path, *cure: str | Setting) -> Iterator[BinaryIO]:
     """Open a file for bytes that takes its name only when the block ends well.
 
     Until then a file of that name stays as it was, and whatever goes wrong leaves nothing behind. `cure` ends the
@@ -24,7 +24,9 @@ def whole_file(path: str | Path, cure: str | Setting = "choose another place") -
             yield file
         partial.replace(path)
     except OSError as error:
-        raise PcdnetError(f"cannot write {path}: {error.strerror or error}; ", cure) from None
+        raise PcdnetError(
+            f"cannot write {path}: {error.strerror or error}; ", *cure or ("choose another place",)
+        ) from None
     finally:
         with suppress(OSError):  # where it cannot be removed it could not be made, which is reported already
             partial.unlink(missing_ok=True)

@@ -32,53 +32,53 @@ _LARGEST = 2**20  # bytes; no one names so many prototypes by hand
 class Names:
     """The names of a model's prototypes; those without one are called by their number."""
 
-    prototypes: int
+    count: int
     """How many prototypes there are."""
     given: Mapping[int, str] = field(default_factory=dict)
     """The names that a person gave, by prototype."""
 
     def __post_init__(self) -> None:
         for prototype, name in self.given.items():
-            _check_number(prototype, self.prototypes)
+            _check_number(prototype, self.count)
             if checked_name(name) != name or not name:
                 raise PcdnetError(f"the name {name!r} of prototype {prototype} is blank or padded; strip it")
 
     def __len__(self) -> int:
-        return self.prototypes
+        return self.count
 
     def __getitem__(self, prototype: int) -> str:
-        if not 0 <= prototype < self.prototypes:
-            raise IndexError(f"there is no prototype {prototype} of {self.prototypes}")
+        if not 0 <= prototype < self.count:
+            raise IndexError(f"there is no prototype {prototype} of {self.count}")
         return self.given.get(prototype, f"prototype {prototype}")
 
     def __iter__(self) -> Iterator[str]:
-        return (self[prototype] for prototype in range(self.prototypes))
+        return (self[prototype] for prototype in range(self.count))
 
     def renamed(self, prototype: int, name: str) -> Names:
         """The same names but for one; an empty name takes the prototype's name away."""
-        _check_number(prototype, self.prototypes)
+        _check_number(prototype, self.count)
         name = checked_name(name)
         others = {p: other for p, other in self.given.items() if p != prototype}
-        return Names(prototypes=self.prototypes, given={**others, prototype: name} if name else others)
+        return Names(count=self.count, given={**others, prototype: name} if name else others)
 
     @staticmethod
-    def read(folder: str | Path, prototypes: int) -> Names:
+    def read(folder: str | Path, count: int) -> Names:
         """The names in a run folder; none where it holds no file of names."""
         path = Path(folder) / FILE
         try:
             with path.open("rb") as file:
                 content = file.read(_LARGEST + 1)
         except FileNotFoundError:
-            return Names(prototypes=prototypes)
+            return Names(count=count)
         except OSError as error:
-            raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); mend or remove it") from None
+            raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); fix or remove it") from None
         if len(content) > _LARGEST:
             raise PcdnetError(f"{path} is larger than a mebibyte; keep nothing but names in it")
         try:
             tables = tomllib.loads(content.decode())
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise PcdnetError(f"{path} is not valid TOML: {error}; mend or remove it") from None
-        return Names(prototypes=prototypes, given=_given(tables, prototypes, path))
+            raise PcdnetError(f"{path} is not valid TOML: {error}; fix or remove it") from None
+        return Names(count=count, given=_given(tables, count, path))
 
     def write(self, folder: str | Path) -> None:
         """Keep the names in a run folder, whole or not at all."""
@@ -109,7 +109,7 @@ def _given(tables: dict[str, Any], prototypes: int, path: Path) -> dict[int, str
             raise PcdnetError(f"{path} names prototype {key} {name!r:.40}, which is no text; put it in quotes")
         if not key.isascii() or not key.isdecimal() or str(int(key[:9])) != key or int(key) >= prototypes:
             raise PcdnetError(
-                f"{path} names a prototype {key[:20]!r}, but the model's are 0 to {prototypes - 1}; mend that line"
+                f"{path} names a prototype {key[:20]!r}, but the model's are 0 to {prototypes - 1}; fix that line"
             )
         try:
             name = checked_name(name)

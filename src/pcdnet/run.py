@@ -1,1 +1,319 @@
-"""Run: the folder of a training."""
+"""Run: the folder of a training, and the one owner of every file in it.
+
+    config.toml           what was trained
+    origin.json           on which data, looked at how, and for how long
+    weights.safetensors   the best model so far, by validation
+    state.safetensors     the last model with all that is needed to go on exactly as if nothing had happened
+    metrics.jsonl         a line for every report, validation and reset of a prototype
+    names.toml            what people call the prototypes
+    report.html           the report
+    tensorboard/          event files, where they were asked for
+
+Each file is written whole under another name and then renamed, so a run that is killed at any moment can be resumed.
+Nothing in it is a pickle.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from pcdnet.config import PRESETS, Config, flags
+from pcdnet.data.sources import TEST_SEED, held_out_data, open_data, training_data
+from pcdnet.data.view import UNCHANGED, View
+from pcdnet.errors import PcdnetError, Setting
+from pcdnet.files import folder as made
+from pcdnet.files import whole_file
+from pcdnet.model.network import PCDNet
+from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, save_tensors
+from pcdnet.names import FILE as NAMES
+from pcdnet.names import Names
+from pcdnet.scene import Scenes
+
+ORIGIN, STATE, METRICS = "origin.json", "state.safetensors", "metrics.jsonl"
+REPORT, TENSORBOARD = "report.html", "tensorboard"
+FILES = (CONFIG, ORIGIN, WEIGHTS, STATE, METRICS, NAMES, REPORT)
+"""The files of a run; beside them there may be the folder TENSORBOARD."""
+HELD_OUT = 1000
+"""Scenes that a run is scored on by default, at most."""
+GO_ON = Setting("resume", True)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """What the configuration of a run does not say: which images it learned from, and how they were looked at."""
+
+    data: str | None = None
+    """The name or path of the data; None where the images were given in Python."""
+    view: View = UNCHANGED
+    """How the images were looked at."""
+    minutes: float | None = None
+    """How long training was to take, if that was limited."""
+    size: tuple[int, int] | None = None
+    """Height and width of the images; None in runs of version 0.1."""
+
+    def to_json(self) -> str:
+        """The origin as text that `from_json` reads."""
+        words = {"data": self.data, "minutes": self.minutes, "size": self.size, **dataclasses.asdict(self.view)}
+        return json.dumps(words, indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Origin:
+        """Read `to_json`'s text, or raise ValueError."""
+        words = json.loads(text)
+        if not isinstance(words, dict):
+            raise ValueError("it holds no object")
+        data, minutes = words.get("data"), words.get("minutes")
+        stride, grey = words.get("stride", 1), words.get("grey", False)
+        if not isinstance(data, str | None) or not isinstance(minutes, int | float | None):
+            raise ValueError(f"data is {data!r}, minutes is {minutes!r}")
+        if type(stride) is not int or type(grey) is not bool:
+            raise ValueError(f"stride is {stride!r}, grey is {grey!r}")
+        crop, resize, size = (
+            _sides(words.get(name), count) for name, count in (("crop", 4), ("resize", 2), ("size", 2))
+        )
+        return Origin(
+            data=data, minutes=minutes, size=size, view=View(crop=crop, resize=resize, stride=stride, grey=grey)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The folder of one training.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = RunFolder.create(folder, Config(), Origin(data="tetrominoes"), force=False)
+    ...     run.command()
+    'pcdnet train ...'
+    """
+
+    path: Path
+    """Where it is."""
+    config: Config
+    """What is trained in it."""
+    origin: Origin | None
+    """What it was trained on; None where that is not known, as of a model that was saved from Python."""
+
+    @staticmethod
+    def create(path: str | Path, config: Config, origin: Origin, *, force: bool = False) -> RunFolder:
+        """Start a run; a folder that holds one already is only overwritten with `force`, and then wholly."""
+        path = Path(path)
+        used = path.exists() and (not path.is_dir() or any(path.iterdir()))
+        if used and not force:
+            raise PcdnetError(
+                f"{path} is in use; set ",
+                *(GO_ON, " to go on, ", Setting("force", True), " to start anew, or choose another ", Setting("out")),
+            )
+        if used and not (path / CONFIG).is_file():
+            raise PcdnetError(
+                f"{path} holds other things than a run, so ",
+                *(Setting("force", True), " does not touch it; choose another ", Setting("out")),
+            )
+        run = RunFolder(made(path), config, origin)
+        try:
+            for name in FILES:
+                (path / name).unlink(missing_ok=True)
+            shutil.rmtree(path / TENSORBOARD, ignore_errors=True)
+        except OSError as error:
+            raise PcdnetError(f"cannot write the run {path}: {error}; choose another ", Setting("out")) from None
+        # The configuration comes last: a folder without one is no run, and so is never taken for one half made.
+        run._write(ORIGIN, origin.to_json())
+        run._write(CONFIG, config.to_toml())
+        return run
+
+    @staticmethod
+    def open(path: str | Path) -> RunFolder:
+        """An existing run, or a model that was saved from Python."""
+        path = Path(path)
+        if not (path / CONFIG).is_file():
+            raise PcdnetError(f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made")
+        origin = None
+        if (path / ORIGIN).is_file():
+            try:
+                origin = Origin.from_json((path / ORIGIN).read_text(encoding="utf-8"))
+            except (OSError, ValueError, PcdnetError) as error:
+                raise PcdnetError(
+                    f"cannot read {path / ORIGIN}: {error}; delete it, and name the data with ", Setting("data")
+                ) from None
+        return RunFolder(path, Config.load(path / CONFIG), origin)
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether there is a model yet."""
+        return (self.path / WEIGHTS).is_file()
+
+    @property
+    def has_state(self) -> bool:
+        """Whether there is something to go on from."""
+        return (self.path / STATE).is_file()
+
+    @property
+    def report(self) -> Path:
+        """Where the report is, or will be."""
+        return self.path / REPORT
+
+    @property
+    def image_size(self) -> tuple[int, int] | None:
+        """Height and width of the images that it was trained on, as far as that is known."""
+        return None if self.origin is None else self.origin.size
+
+    def load_model(self, device: str = "cpu") -> PCDNet:
+        """The best model so far, in evaluation mode, with the names of its prototypes."""
+        target, weights = checked_device(device), self.path / WEIGHTS
+        if not self.has_weights:
+            raise PcdnetError(f"{self.path} has no weights yet; train it to its first validation with ", GO_ON)
+        tensors, _ = load_tensors(weights)
+        background = tensors.get("background")
+        size = None if background is None or background.ndim != 3 else (background.shape[1], background.shape[2])
+        model = PCDNet(self.config.model, size)
+        fill(model, tensors, weights)
+        model.names = self.names()
+        return model.to(target).eval()
+
+    def save_weights(self, model: PCDNet) -> None:
+        """Keep this model as the best so far."""
+        self._save(WEIGHTS, dict(model.state_dict()), {})
+
+    def save_state(self, tensors: dict[str, Tensor], words: Mapping[str, Any]) -> None:
+        """Keep all that training needs to go on."""
+        self._save(STATE, tensors, {"state": json.dumps(words)})
+
+    def load_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """What `save_state` kept."""
+        tensors, metadata = load_tensors(self.path / STATE)
+        return tensors, json.loads(metadata["state"])
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of the metrics file; a last line that was cut off is left out."""
+        path = self.path / METRICS
+        if not path.is_file():
+            return []
+        lines = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                lines.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+        return lines
+
+    def rewind(self, step: int) -> None:
+        """Forget what the metrics say of later steps: they are about to be done again."""
+        kept = [line for line in self.metrics() if line["step"] <= step]
+        self._write(METRICS, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def log(self, **values: Any) -> None:
+        """Add a line to the metrics."""
+        try:
+            with (self.path / METRICS).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(values) + "\n")
+        except OSError as error:
+            raise PcdnetError(f"cannot write to {self.path}: {error}; make room, then go on with ", GO_ON) from None
+
+    def names(self) -> Names:
+        """What people call the prototypes."""
+        return Names.read(self.path, self.config.model.num_prototypes)
+
+    def training_scenes(self) -> tuple[Scenes, Scenes]:
+        """The scenes for training and, apart from them, for validation."""
+        origin = self._known_origin()
+        assert origin.data is not None
+        return training_data(origin.data, seed=self.config.train.seed, view=origin.view)
+
+    def held_out(
+        self, data: str | None = None, *, count: int = HELD_OUT, seed: int = TEST_SEED, view: View = UNCHANGED
+    ) -> Scenes:
+        """Scenes that the run did not learn from: of its own data, or of others that `data` names.
+
+        They are looked at as in training, but for what `view` says otherwise. `seed` is for generated scenes.
+        """
+        if data is None:
+            data = self._known_origin().data
+            assert data is not None
+        view = self.view_of(data, view)
+        if self.origin is not None and data == self.origin.data:
+            return held_out_data(data, count=count, seed=seed, view=view)
+        return open_data(data, count=count, seed=seed, view=view)
+
+    def view_of(self, data: str | None, view: View = UNCHANGED) -> View:
+        """How the run looks at data: as in training, but for what `view` says otherwise.
+
+        The stride is that of the training data; others have none of their own. Models of one channel see grey.
+        """
+        kept = View() if self.origin is None else self.origin.view
+        own = self.origin is not None and data in (None, self.origin.data)
+        return View(
+            crop=view.crop or kept.crop,
+            resize=view.resize or kept.resize,
+            stride=view.stride if view.stride != 1 or not own else kept.stride,
+            grey=view.grey or kept.grey or self.config.model.channels == 1,
+        )
+
+    def command(self) -> str:
+        """The command line that trains the same again: the nearest preset, and what differs from it."""
+        origin = self.origin or Origin()
+        changes = {
+            name: [change for change in self.config.differences(preset) if change[0] != "train.seed"]
+            for name, preset in PRESETS.items()
+        }
+        preset = min(changes, key=lambda name: len(changes[name]))
+        settings = {"preset": preset, "data": origin.data or "DATA", "out": str(self.path)}
+        settings |= {"seed": self.config.train.seed, "minutes": origin.minutes}
+        settings |= {f.name: getattr(origin.view, f.name) for f in dataclasses.fields(View)}
+        usual = {f.name: f.default for f in dataclasses.fields(View)} | {"minutes": None}
+        words = [flags(Setting(name, value)) for name, value in settings.items() if value != usual.get(name, ...)]
+        words += [flags(Setting(name, value)) for name, value, _ in changes[preset]]
+        return shlex.join(["pcdnet", "train", *(word for setting in words for word in setting)])
+
+    def _known_origin(self) -> Origin:
+        if self.origin is None or self.origin.data is None:
+            raise PcdnetError(
+                f"{self.path} does not say which data it was trained on, as the images were given in Python; "
+                f"name what to use with ",
+                Setting("data"),
+            )
+        return self.origin
+
+    def _write(self, name: str, text: str) -> None:
+        with whole_file(self.path / name, "choose another ", Setting("out")) as file:
+            file.write(text.encode())
+
+    def _save(self, name: str, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+        save_tensors(self.path / name, tensors, metadata, "make room, then go on with ", GO_ON)
+
+
+def load(folder: str | Path, device: str = "cpu") -> PCDNet:
+    """The model of a folder that `fit` or `PCDNet.save` made, in evaluation mode.
+
+    Parameters
+    ----------
+    folder
+        Folder of a run or of a saved model.
+    device
+        Where to compute: `cpu`, `cuda`, ...
+
+    Returns
+    -------
+    PCDNet
+        The best model of the run, by validation.
+    """
+    return RunFolder.open(folder).load_model(device)
+
+
+def _sides(value: Any, count: int) -> Any:
+    """So many whole numbers as a tuple, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != count or any(type(side) is not int for side in value):
+        raise ValueError(f"{value!r} is not {count} whole numbers")
+    return tuple(value)

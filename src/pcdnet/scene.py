@@ -1,4 +1,4 @@
-"""Scene, Boxes and Scenes: images with, where it is known, the truth about what is in them."""
+"""Scene, Boxes and Scenes: images with, where it is known, the ground truth of what is in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pcdnet.errors import PcdnetError
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Scene:
-    """An image with optional truth; every data source yields these."""
+    """An image with optional ground truth."""
 
     image: Float32[np.ndarray, "H W C"]
     """Values in [0, 1]; C is 1 (grey) or 3 (RGB)."""
@@ -53,7 +53,13 @@ class Boxes:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Scenes:
-    """Many images of one size, as training and evaluation want them."""
+    """Many images of one size, as training and evaluation want them.
+
+    Examples
+    --------
+    >>> Scenes(images=np.zeros((10, 35, 35, 3), np.uint8), name="black")
+    Scenes(10 images of 35x35x3: black)
+    """
 
     images: UInt8[np.ndarray, "N H W C"]
     """Values of 0 to 255; C is 1 (grey) or 3 (RGB)."""
@@ -79,12 +85,18 @@ class Scenes:
     def __len__(self) -> int:
         return len(self.images)
 
+    def __repr__(self) -> str:
+        count, *shape = self.images.shape
+        truth = [name for name in ("labels", "boxes") if getattr(self, name) is not None]
+        known = f" with {' and '.join(truth)}" if truth else ""
+        return f"Scenes({count:,} images of {'x'.join(map(str, shape))}{known}{self.name and f': {self.name}'})"
+
     def first(self, count: int) -> Scenes:
-        """The first so many scenes, or all if there are fewer."""
+        """The first `count` scenes, or all if there are fewer."""
         return self.part(slice(0, count))
 
     def part(self, which: slice, name: str | None = None) -> Scenes:
-        """Some of the scenes, with their truth; under another name if one is given."""
+        """Some of the scenes, with their ground truth; under another name if one is given."""
         return Scenes(
             images=self.images[which],
             labels=None if self.labels is None else self.labels[which],

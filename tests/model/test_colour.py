@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from pcdnet.config import ModelConfig
+from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.colour import ColourNetwork, NetworkColours
 from pcdnet.model.evidence import Quadratics, error_reduction_of
-from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
-from pcdnet.model.windows import canvas
+from pcdnet.model.plan import SearchPlan
 
 
 def test_the_network_is_that_of_the_papers_table() -> None:
@@ -45,7 +46,6 @@ def test_frozen_colours_leave_the_running_statistics_alone() -> None:
 def test_colouring_only_what_can_win_chooses_as_colouring_everything(rng: torch.Generator) -> None:
     torch.manual_seed(0)
     network = ColourNetwork(3).eval()
-    geometry = Geometry.for_overhang((20, 20), (6, 6), 0.5)
     B, P, K = 5, 4, 6
     T = P * K
     candidates = Candidates(
@@ -54,8 +54,10 @@ def test_colouring_only_what_can_win_chooses_as_colouring_everything(rng: torch.
         torch.ones(B, T, dtype=torch.bool),
         K,
     )
-    pictures = canvas(torch.rand(B, 3, 20, 20, generator=rng), geometry)
+    images = torch.rand(B, 3, 20, 20, generator=rng)
     masks = torch.rand(P, 6, 6, generator=rng)
+    config = ModelConfig(num_prototypes=P, prototype_size=(6, 6), colour="network")
+    plan = SearchPlan.derive(PrototypeBank(torch.ones_like(masks), masks), (20, 20), config)
     quadratics = Quadratics(
         torch.randn(B, T, 3, generator=rng),
         torch.rand(B, T, generator=rng) + 0.5,
@@ -63,13 +65,12 @@ def test_colouring_only_what_can_win_chooses_as_colouring_everything(rng: torch.
         torch.ones(B, T),
     )
     allowed = torch.rand(B, T, generator=rng) > 0.3
-    offset = torch.zeros(P, 2, dtype=torch.long)
     with torch.no_grad():
-        lazy = NetworkColours(network, pictures, masks, geometry, candidates, offset)
+        lazy = NetworkColours(network, images, plan, candidates)
         best = lazy.best(quadratics, allowed)
-        eager = NetworkColours(network, pictures, masks, geometry, candidates, offset)
+        eager = NetworkColours(network, images, plan, candidates)
         image = torch.arange(B)[:, None].expand(B, T).reshape(-1)
         every = eager.colours(quadratics, image, torch.arange(T).repeat(B)).view(B, T, 3)
-    gains = error_reduction_of(quadratics.a, quadratics.q, quadratics.k, every).where(allowed, -torch.inf)
-    assert torch.equal(best, gains.argmax(1))
+    reductions = error_reduction_of(quadratics.a, quadratics.q, quadratics.k, every).where(allowed, -torch.inf)
+    assert torch.equal(best, reductions.argmax(1))
     assert int(lazy._known.sum()) < B * T

@@ -1,11 +1,11 @@
-"""Laws of dead leaves: painting, its gradient, and who is seen where."""
+"""Laws of dead leaves: painting, its gradient, and the labels of pixels."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from pcdnet.model.composition import compose, stamp
+from pcdnet.model.composition import compose, instance_labels
 from pcdnet.model.geometry import Geometry
 
 GEOMETRY = Geometry((7, 9), (4, 3), (3, 2))
@@ -65,7 +65,7 @@ def test_the_nearest_object_is_the_one_that_is_seen() -> None:
     masks = torch.ones(1, 2, 4, 3)
     masks[0, 0, :, 0] = 0.5  # one half is not above one half
     row, column = torch.tensor([[1, 2]]), torch.tensor([[2, 2]])
-    labels = stamp(masks, row, column, torch.tensor([[True, True]]), GEOMETRY)[0]
+    labels = instance_labels(masks, row, column, torch.tensor([[True, True]]), (7, 9))[0]
     expected = torch.zeros(7, 9, dtype=torch.int32)
     expected[2:6, 2:5] = 2
     expected[1:5, 3:5] = 1

@@ -1,4 +1,4 @@
-"""The gain that is read from windows is the fall of the error on the full canvas."""
+"""The error reduction that is read from windows is the fall of the error on the full canvas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pcdnet.model.windows import canvas
 
 @given(row=integers(-4, 9), column=integers(-3, 10), behind=booleans(), seed=integers(0, 50), many=booleans())
 @settings(deadline=None, max_examples=60)
-def test_the_gain_is_the_fall_of_the_squared_error(row: int, column: int, behind: bool, seed: int, many: bool) -> None:
+def test_the_error_reduction_is_the_fall_of_the_squared_error(row: int, column: int, behind: bool, seed: int, many: bool) -> None:
     rng = torch.Generator().manual_seed(seed)
     H, W, h, w, C = 10, 12, 5, 4, 3
     geometry = Geometry((H, W), (h, w), (h - 1, w - 1))
@@ -29,12 +29,12 @@ def test_the_gain_is_the_fall_of_the_squared_error(row: int, column: int, behind
     planes = planes_of(
         canvas(tau * X, geometry), canvas(tau * tau, geometry), None if B is None else canvas(B, geometry)
     )
-    kernels = EvidenceKernels(T, M, C)
+    kernels = EvidenceKernels(T, M, C, over_black=not behind)
     place = torch.full((1, 1), row), torch.full((1, 1), column)
     found = Quadratics.zeros(planes, 1, C)
     n = 200_000 if many else 1  # many pairs take the path by prototype
     zero = torch.zeros(1, dtype=torch.long).expand(n if n == 1 else 3000)
-    kernels.update(planes, geometry, Candidates(*place, torch.ones(1, 1, dtype=torch.bool), 1), zero, zero, found)
+    kernels.update(found, planes, geometry, Candidates(*place, torch.ones(1, 1, dtype=torch.bool), 1), zero, zero)
     gain = error_reduction_of(found.a, found.q, found.k, colour[None, None]).item()
 
     wide = torch.zeros(2, H + 2 * h, W + 2 * w, dtype=torch.float64)

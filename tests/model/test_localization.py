@@ -7,10 +7,10 @@ import torch
 
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.localization import error_reduction_maps, phase_maps
+from pcdnet.model.localization import ErrorReductionLocalizer, PhaseLocalizer
 
 
-def literal_gain(
+def literal_reduction(
     image: torch.Tensor, bank: PrototypeBank, p: int, row: int, column: int, max_colour: float
 ) -> torch.Tensor:
     """Paint the prototype on the whole canvas in many colours, and take the largest fall of the error."""
@@ -31,28 +31,28 @@ def literal_gain(
 
 
 @pytest.mark.parametrize("background", [True, False])
-def test_gain_maps_hold_what_painting_would_gain(background: bool, rng: torch.Generator) -> None:
+def test_error_reduction_maps_hold_what_painting_would_reduce(background: bool, rng: torch.Generator) -> None:
     images = torch.rand(2, 3, 14, 17, generator=rng).double()
     behind = torch.rand(3, 14, 17, generator=rng).double() if background else None
     bank = PrototypeBank(
         torch.rand(3, 5, 6, generator=rng).double(), torch.rand(3, 5, 6, generator=rng).double(), behind
     )
     geometry = Geometry.for_overhang((14, 17), (5, 6), 0.5)
-    maps = error_reduction_maps(images, bank, geometry, max_colour=1.5)(slice(0, 2), slice(1, 3))
+    maps = ErrorReductionLocalizer(bank, geometry, max_colour=1.5).maps(images)(slice(0, 2), slice(1, 3))
     assert maps.shape == (2, 2, *geometry.positions)
     for b, p, y, x in [(0, 0, 0, 0), (1, 1, 5, 7), (0, 1, geometry.positions[0] - 1, 3), (1, 0, 2, 12)]:
         row, column = y - geometry.padding[0], x - geometry.padding[1]
-        expected = literal_gain(images[b], bank, 1 + p, row, column, 1.5)
+        expected = literal_reduction(images[b], bank, 1 + p, row, column, 1.5)
         torch.testing.assert_close(maps[b, p, y, x], expected, atol=2e-3, rtol=0)
 
 
-def test_a_dark_thing_on_a_bright_ground_is_where_the_gain_is_highest(rng: torch.Generator) -> None:
+def test_a_dark_thing_on_a_bright_ground_is_where_the_error_reduction_is_highest(rng: torch.Generator) -> None:
     """Phase correlation looks for the bright prototype; a darker thing has the opposite sign there."""
     bank = PrototypeBank(torch.ones(1, 4, 6), torch.ones(1, 4, 6), torch.full((1, 20, 24), 0.7))
     image = torch.full((1, 1, 20, 24), 0.7) + 0.02 * torch.rand(1, 1, 20, 24, generator=rng)
     image[0, 0, 9:13, 5:11] = 0.1
     geometry = Geometry.for_overhang((20, 24), (4, 6), 0.5)
-    best = error_reduction_maps(image, bank, geometry, 1.5)(slice(0, 1), slice(0, 1))[0, 0].flatten().argmax().item()
+    best = ErrorReductionLocalizer(bank, geometry, 1.5).maps(image)(slice(0, 1), slice(0, 1)).argmax().item()
     assert divmod(best, geometry.positions[1]) == (9 + geometry.padding[0], 5 + geometry.padding[1])
-    phase = phase_maps(image, bank, geometry)(slice(0, 1), slice(0, 1))[0, 0].flatten().argmax().item()
+    phase = PhaseLocalizer(bank, geometry).maps(image)(slice(0, 1), slice(0, 1)).argmax().item()
     assert phase != best

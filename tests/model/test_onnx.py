@@ -24,6 +24,7 @@ from pcdnet.errors import PcdnetError
 from pcdnet.model import onnx as to_file
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
+from pcdnet.names import Names
 from pcdnet.model.onnx import to_onnx
 from pcdnet.model.onnx.file import MEANING, NUMBERS, WAYS
 from pcdnet.model.onnx.graph import BOOL, FLOAT, Graph, cast
@@ -40,8 +41,8 @@ def random_model(seed: int, channels: int = 3, background: bool = False, **field
     rng = torch.Generator().manual_seed(seed)
     bank = random_bank(rng, 4, FRAME, (channels, *SIZE) if background else None, torch.float32)
     scenes = [random_scene(rng, bank, SIZE, channels, count % 5, noise=0.01) for count in range(10)]
-    config: dict[str, Any] = {"objects": 4, "peaks": 3, "min_error_reduction": 0.05, "refinement": 0, **fields}
-    sizes: dict[str, Any] = {"prototypes": 4, "prototype_size": FRAME, "channels": channels, "background": background}
+    config: dict[str, Any] = {"max_objects": 4, "peaks_per_prototype": 3, "min_error_reduction": 0.05, "restarts": 0, **fields}
+    sizes: dict[str, Any] = {"num_prototypes": 4, "prototype_size": FRAME, "channels": channels, "background": background}
     torch.manual_seed(seed)
     model = PCDNet.from_bank(bank, ModelConfig(**sizes, **config))
     if model.colour is not None:
@@ -103,7 +104,7 @@ def test_what_must_be_visible_changes_what_the_file_finds() -> None:
 
 
 @pytest.mark.parametrize("background", [True, False])
-@pytest.mark.parametrize("localization", ["phase", "gain"])
+@pytest.mark.parametrize("localization", ["phase", "error_reduction"])
 @pytest.mark.parametrize("colour", ["least_squares", "network"])
 def test_the_file_finds_what_the_model_finds_to_be_solid(
     colour: ColourModule, localization: Localization, background: bool
@@ -174,7 +175,7 @@ def test_a_batch_gives_what_its_images_give_one_by_one() -> None:
             torch.testing.assert_close(value[0], together[name][n], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("localization", ["phase", "gain"])
+@pytest.mark.parametrize("localization", ["phase", "error_reduction"])
 def test_an_empty_image_has_no_objects(localization: Localization) -> None:
     black, _ = random_model(0, 1, localization=localization)
     assert agree(black, torch.zeros(1, 1, *SIZE)) == 0
@@ -187,7 +188,7 @@ def test_an_empty_image_has_no_objects(localization: Localization) -> None:
     torch.testing.assert_close(found["reconstruction"][0], background.detach())
 
 
-@pytest.mark.parametrize("localization", ["phase", "gain"])
+@pytest.mark.parametrize("localization", ["phase", "error_reduction"])
 def test_more_peaks_than_places_are_no_harm(localization: Localization) -> None:
     rng = torch.Generator().manual_seed(0)
     bank = random_bank(rng, 2, (8, 8), None, torch.float32)
@@ -205,8 +206,9 @@ def test_more_peaks_than_places_are_no_harm(localization: Localization) -> None:
 
 
 def test_the_file_says_what_it_is() -> None:
-    model, _ = random_model(0, 1, objects=3)
-    content = to_onnx(model, (40, 50), 2, names=["a", "b", "c", "d"])
+    model, _ = random_model(0, 1, max_objects=3)
+    model.names = Names(count=4, given=dict(enumerate("abcd")))
+    content = to_onnx(model, (40, 50), 2)
     onnx.checker.check_model(onnx.load_from_string(content), full_check=True)
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     shapes = {each.name: (each.type, each.shape) for each in (*session.get_inputs(), *session.get_outputs())}
@@ -238,7 +240,7 @@ def test_the_file_stays_small_for_large_batches() -> None:
     assert len(to_onnx(model, SIZE, 64)) < len(to_onnx(model, SIZE)) + 20_000
 
 
-def test_mistakes_are_told_with_their_cure() -> None:
+def test_mistakes_are_reported_with_their_cure() -> None:
     model, _ = random_model(0)
     with pytest.raises(PcdnetError, match="images of 10x30 are smaller than the prototypes \\(11x9\\); give a larger"):
         to_onnx(model, (10, 30))
@@ -247,7 +249,7 @@ def test_mistakes_are_told_with_their_cure() -> None:
     with pytest.raises(PcdnetError, match="images of 5000x30 are too large for an ONNX file; cut or shrink"):
         to_onnx(model, (5000, 30))
     model, _ = random_model(0, background=True)
-    with pytest.raises(PcdnetError, match="images of 31x27 do not fit the background of 30x27; leave out"):
+    with pytest.raises(PcdnetError, match="images of 31x27 do not fit the model's background; use size=.30, 27."):
         to_onnx(model, (31, 27))
 
 
@@ -255,7 +257,7 @@ def test_every_field_of_the_configuration_is_followed_or_refused(monkeypatch: py
     assert {field.name for field in dataclasses.fields(ModelConfig)} == {*NUMBERS, *WAYS}
     model, _ = random_model(0, min_solid=0.3, localization="error_reduction")
     monkeypatch.setattr("pcdnet.model.onnx.file.NUMBERS", tuple({*NUMBERS} - {"min_solid"}))
-    with pytest.raises(PcdnetError, match="model.min_solid is 0.3, which an ONNX file cannot express; train with 0.0"):
+    with pytest.raises(PcdnetError, match="min_solid=0.3 cannot be expressed in an ONNX file; train with min_solid=0.0"):
         to_onnx(model, SIZE)
     model.config = dataclasses.replace(model.config, min_solid=0.0)
     assert to_onnx(model, SIZE)

@@ -8,12 +8,12 @@ from hypothesis.strategies import integers
 
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.localization import phase_maps
+from pcdnet.model.localization import PhaseLocalizer
 from pcdnet.model.peaks import Candidates, propose, top_peaks
 
 
 def by_phase(images: torch.Tensor, templates: torch.Tensor, geometry: Geometry, peaks: int) -> Candidates:
-    maps = phase_maps(images, PrototypeBank(templates, torch.ones_like(templates)), geometry)
+    maps = PhaseLocalizer(PrototypeBank(templates, torch.ones_like(templates)), geometry).maps(images)
     return propose(maps, images, len(templates), geometry, peaks)
 
 

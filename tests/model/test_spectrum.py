@@ -11,7 +11,7 @@ from scipy.ndimage import fourier_shift as scipy_fourier_shift
 
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry, fast_size
-from pcdnet.model.localization import phase_maps
+from pcdnet.model.localization import PhaseLocalizer
 from pcdnet.model.peaks import propose
 from pcdnet.model.spectrum import correlate, delay, fourier_shift, phases
 
@@ -68,7 +68,7 @@ def test_the_peak_recovers_any_shift(dy: int, dx: int) -> None:
     image = wide[:, :, 24:66, 18:62]
     geometry = Geometry.for_overhang((42, 44), (24, 18), 0.5)
     bank = PrototypeBank(prototype[None], torch.ones(1, 24, 18))
-    found = propose(phase_maps(image, bank, geometry), image, 1, geometry, peaks=1)
+    found = propose(PhaseLocalizer(bank, geometry).maps(image), image, 1, geometry, peaks=1)
     assert (found.row.item(), found.column.item()) == (dy, dx)
 
 

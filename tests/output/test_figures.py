@@ -17,7 +17,7 @@ from PIL import Image
 from pcdnet.data.tetrominoes import TetrominoScenes, generate, true_prototypes
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
-from pcdnet.output.colours import PALETTE, instance_colours, prototype_colours
+from pcdnet.colours import PALETTE, instance_colours, prototype_colours
 from pcdnet.output.figures import (
     decomposition_sheet,
     object_pictures,

@@ -1,6 +1,6 @@
 """The command line: results on stdout, progress and complaints on stderr; one file a command.
 
-Exit codes: 0 fine; 1 a mistake that the user can cure, told in one sentence; 2 wrong usage; 130 interrupted; 141
+Exit codes: 0 fine; 1 a mistake that the user can cure, in one sentence; 2 wrong usage; 130 interrupted; 141
 nobody reads the results any more. Whatever takes long to import is imported by the commands that need it.
 """
 
@@ -22,8 +22,9 @@ from pcdnet.cli.export import Export
 from pcdnet.cli.figure import DrawFigure
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.serve import Serve
-from pcdnet.cli.train import Train, with_defaults
-from pcdnet.errors import PcdnetError
+from pcdnet.cli.train import Train, with_defaults, with_new_names
+from pcdnet.config import flags
+from pcdnet.errors import Interrupted, PcdnetError, Setting
 
 Command = Demo | Train | Evaluate | Decompose | WriteReport | DrawFigure | Serve | Export | Bench | Data
 """What the command line is parsed to; each has its options as fields, and `run`."""
@@ -42,8 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 parse(arguments).run()
         finally:
             sys.stdout.flush()  # here, where a reader that went away can still be noticed
+    except Interrupted as interruption:
+        return _complain(interruption.worded(_flag), 130)
     except PcdnetError as error:
-        return _complain(str(error), 1)
+        return _complain(error.worded(_flag), 1)
     except MemoryError:
         return _complain("there is not enough memory for so many images; ask for fewer", 1)
     except KeyboardInterrupt as interruption:
@@ -57,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(arguments: Sequence[str]) -> Command:
     """The command that the arguments ask for; wrong usage ends the process with exit code 2."""
+    arguments = with_new_names(arguments)
     # What training's options default to depends on the preset, so it is looked up before tyro reads the rest.
     training: Any = with_defaults(arguments[1:] if arguments[:1] == ["train"] else [])
     commands: Any = (
@@ -79,6 +83,11 @@ def parse(arguments: Sequence[str]) -> Command:
         config=(tyro.conf.FlagCreatePairsOff,),
     )
     return command
+
+
+def _flag(setting: Setting) -> str:
+    """A setting as the command line spells it."""
+    return " ".join(flags(setting))
 
 
 def _complain(message: str, code: int) -> int:

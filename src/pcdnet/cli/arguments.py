@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from pcdnet.config import PRESETS
+
+if TYPE_CHECKING:
+    from pcdnet.data.view import View
 
 _SCENES = (
     "tetrominoes (generated), space-invaders or atari:GAME (played and recorded), a folder of images, a video, "
@@ -16,15 +19,8 @@ _SCENES = (
 )
 _TRUTH = "A folder may hold its truth in annotations.json (COCO)."
 
-RunFolder = Annotated[
+RunArgument = Annotated[
     tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN", help="Folder of a run, as `pcdnet train --out` makes it.")
-]
-DataName = Annotated[
-    str,
-    tyro.conf.arg(
-        metavar="DATA",
-        help=f"Scenes to use: {_SCENES} {_TRUTH} Of a folder with the folders train, val and test, test is used.",
-    ),
 ]
 TrainingData = Annotated[
     str | None,
@@ -35,12 +31,12 @@ TrainingData = Annotated[
         help_behavior_hint="(default: tetrominoes)",
     ),
 ]
-ReportData = Annotated[
+RunData = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="DATA",
-        help=f"Scenes to score and show: {_SCENES} {_TRUTH}",
-        help_behavior_hint="(default: as in training, but scenes that were not learned from)",
+        help=f"Scenes to use: {_SCENES} {_TRUTH} Of a folder with the folders train, val and test, test is used.",
+        help_behavior_hint="(default: what the run was trained on, but scenes that it did not learn from)",
     ),
 ]
 Resize = Annotated[
@@ -76,6 +72,12 @@ class ViewOptions:
     stride: Stride = 1
 
     grey: Grey = False
+
+    def view(self) -> View:
+        """How to look at images, as far as the command line says it."""
+        from pcdnet.data.view import View
+
+        return View(resize=self.resize, crop=self.crop, stride=self.stride, grey=self.grey)
 
 
 Preset = Annotated[

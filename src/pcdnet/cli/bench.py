@@ -1,4 +1,4 @@
-"""`pcdnet bench`: how fast a run takes images apart."""
+"""`pcdnet bench`: how fast a run decomposes images."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from pcdnet.cli.arguments import DataName, Device, RunFolder
+from pcdnet.cli.arguments import Device, RunArgument, RunData
 
 BATCH, REPEATS, SECONDS = 64, 7, 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Measure how many images a second a run takes apart."""
+    """Measure how many images a second a run decomposes."""
 
-    folder: RunFolder
+    folder: RunArgument
 
-    data: DataName = "tetrominoes"
+    data: RunData = None
 
     json: bool = False
     """Print one JSON object instead of a sentence."""
@@ -27,16 +27,16 @@ class Bench:
 
     def run(self) -> None:
         """Run the command."""
-        from pcdnet.cli.model import decompose, load_model
-        from pcdnet.data.source import TEST_SEED, open_data
+        from pcdnet.run import RunFolder
 
-        model = load_model(self.folder, self.device)
-        images = open_data(self.data, count=BATCH, seed=TEST_SEED).images
-        objects = sum(map(len, decompose(model, images))) / len(images)  # it warms up, too
+        run = RunFolder.open(self.folder)
+        model = run.load_model(self.device)
+        images = run.held_out(self.data, count=BATCH).images[:BATCH]
+        objects = sum(map(len, model.decompose_all(images))) / len(images)  # it warms up, too
         taken: list[float] = []
         while len(taken) < REPEATS and (not taken or sum(taken) < SECONDS):
             start = time.perf_counter()
-            model.decompose(images)
+            model.decompose_all(images)
             taken.append(time.perf_counter() - start)
         speed = len(images) / statistics.median(taken)
         if self.json:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pcdnet.cli.origin import Origin
-from pcdnet.config import Config
 from pcdnet.errors import PcdnetError
 
-SCENES, SHOWN = 1000, 8
+SHOWN = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,37 +25,38 @@ class Demo:
 
     def run(self) -> None:
         """Run the command."""
-        import dataclasses
-
         from pcdnet.cli.evaluate import table
-        from pcdnet.cli.model import decompose
-        from pcdnet.cli.page import PAGE, write_page
-        from pcdnet.cli.train import learn
-        from pcdnet.data.source import TEST_SEED, open_data, training_data
+        from pcdnet.cli.signals import stop_on_signal
+        from pcdnet.data.sources import TEST_SEED
         from pcdnet.files import folder
         from pcdnet.output.figures import decomposition_sheet, prototype_sheet, save_figure
+        from pcdnet.output.report import report
+        from pcdnet.run import RunFolder
+        from pcdnet.training.fit import fit
 
-        preset = Config.preset("tetrominoes")
-        config = dataclasses.replace(preset, train=dataclasses.replace(preset.train, seed=self.seed))
         if not self.minutes > 0:
             raise PcdnetError(f"the demo was given {self.minutes:g} minutes; give it more than 0, 3 for a good result")
         out = folder(self.out)
-        run, page = out / "run", out / "run" / PAGE
-        scenes, valid = training_data("tetrominoes", self.seed)
-        origin = Origin(data="tetrominoes", minutes=self.minutes)
-        model = learn(scenes, valid, config, run, origin=origin, force=True)
-        fresh = open_data("tetrominoes", count=SCENES, seed=TEST_SEED + self.seed)
-        scores = write_page(run, model, fresh)
-        bank = model.bank().map(lambda values: values.detach().float().cpu())
-        images = fresh.images[:SHOWN]
+        changes = {"train.seed": self.seed}
+        with stop_on_signal() as stop:
+            model = fit(
+                "tetrominoes", changes=changes, out=out / "run", force=True, minutes=self.minutes, stop=stop
+            )
+        run = RunFolder.open(out / "run")
+        page = report(run, seed=TEST_SEED + self.seed)
+        fresh = run.held_out(count=SHOWN, seed=TEST_SEED + self.seed)
+        bank = model.bank().to_numpy()
         figures = {
-            out / "decompositions.png": decomposition_sheet(images.astype("float32") / 255, decompose(model, images)),
-            out / "prototypes.png": prototype_sheet(bank.prototypes.numpy(), bank.masks.numpy()),
+            out / "decompositions.png": decomposition_sheet(
+                fresh.images.astype("float32") / 255, model.decompose_all(fresh.images)
+            ),
+            out / "prototypes.png": prototype_sheet(bank.prototypes, bank.masks),
         }
         for path, figure in figures.items():
             save_figure(figure, path)
-        print(table(f"learned from generated scenes, scored on {fresh.name}", scores))
-        print(f"\nwrote {', '.join(map(str, figures))} and {page}")
-        print("next: look at them, then train and score with options of your own:")
-        print("      pcdnet train --preset tetrominoes --data tetrominoes --out runs/first")
-        print(f"      pcdnet eval {run} --data tetrominoes")
+        print(table(f"learned from generated scenes, scored on {page.data}", page.scores))
+        print(f"\nwrote {', '.join(map(str, figures))} and {page.path}")
+        print("next: look at them, then use the run, or train one of your own:")
+        print(f"      pcdnet eval {run.path}")
+        print(f"      pcdnet serve {run.path}")
+        print("      pcdnet train --data FOLDER --out runs/mine")

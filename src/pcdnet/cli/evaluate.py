@@ -6,12 +6,9 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import tyro
-
-from pcdnet.cli.arguments import Device, RunFolder, ViewOptions
-from pcdnet.cli.origin import Origin
+from pcdnet.cli.arguments import Device, RunArgument, RunData, ViewOptions
 
 if TYPE_CHECKING:
     from pcdnet.training.evaluation import Evaluation
@@ -22,23 +19,20 @@ COSTS = ("parameters", "images_per_second", "seconds")
 FURTHER = ("f1_at_30", "count_error", "count_bias", "purity", "semantic_accuracy", "recall_by_kind")
 FOUND = ("objects", "at_limit", "limited")
 
+LIMITED = 0.05
+"""Share of images that the model's limit may have cut short, above which there is a warning."""
+
 Row = tuple[str, str | None, str]
 """A line of the table: what, how much if that is known, and its unit."""
-
-LIMITED = 0.05
-"""Share of images that the model's limit may have cut short, above which it is told."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate(ViewOptions):
-    """Score a run on scenes; the generated ones are new to it."""
+    """Score a run on scenes that it did not learn from."""
 
-    folder: RunFolder
+    folder: RunArgument
 
-    data: Annotated[
-        str | None, tyro.conf.arg(metavar="DATA", help_behavior_hint="(default: what the run was trained on)")
-    ] = None
-    """Scenes to score, named as for `pcdnet train`."""
+    data: RunData = None
 
     limit: int = 1000
     """How many scenes at most."""
@@ -47,29 +41,20 @@ class Evaluate(ViewOptions):
     """Seed of generated scenes; the default shares none with training."""
 
     json: bool = False
-    """Print one JSON object instead of a table; what cannot be known without the truth is null."""
+    """Print one JSON object instead of a table; what cannot be known without the ground truth is null."""
 
     device: Device = "cpu"
 
     def run(self) -> None:
         """Run the command."""
-        from pcdnet.cli.model import load_model
-        from pcdnet.data import folder
-        from pcdnet.data.source import is_generated, open_data
+        from pcdnet.run import RunFolder
         from pcdnet.training.evaluation import evaluate
 
-        model = load_model(self.folder, self.device)
-        origin = Origin.read(self.folder)
-        trained_on = origin.data
-        data = self.data or trained_on
-        view = origin.view(data, self)
-        scenes = open_data(data, count=self.limit, seed=self.seed, view=view)
-        if data == trained_on and not is_generated(data) and not folder.parts(data):
-            print(f"note: {self.folder} was trained on {data}, so most of these scenes are not new", file=sys.stderr)
+        run = RunFolder.open(self.folder)
+        model = run.load_model(self.device)
+        scenes = run.held_out(self.data, count=self.limit, seed=self.seed, view=self.view())
         scores = evaluate(model, scenes)
-        warning = limit_warning(scores, model.config.max_objects)
-        if warning:
-            print(warning, file=sys.stderr)
+        warn_of_limit(scores, model.config.max_objects)
         if self.json:
             print(json.dumps(as_json(scores)))
         else:
@@ -82,14 +67,14 @@ def as_json(scores: Evaluation) -> dict[str, Any]:
     return {key: known[key] for key in (*KEYS, *DETECTION, *COSTS, *FURTHER, *FOUND)}
 
 
-def limit_warning(scores: Evaluation, limit: int) -> str | None:
-    """A warning where the limit on objects may cut explanations short, if that is so for more than a few images."""
-    if scores.limited <= LIMITED:
-        return None
-    return (
-        f"warning: more objects than {limit} may be needed for {100 * scores.limited:.0f} % of the images, in which "
-        f"the model found as many as it may; train it with --model.max-objects {2 * limit}"
-    )
+def warn_of_limit(scores: Evaluation, limit: int) -> None:
+    """Warn where the limit on objects may cut explanations short, if that is so for more than a few images."""
+    if scores.limited > LIMITED:
+        print(
+            f"warning: more objects than {limit} may be needed for {100 * scores.limited:.0f} % of the images, in "
+            f"which the model found as many as it may; train it with --model.max-objects {2 * limit}",
+            file=sys.stderr,
+        )
 
 
 def table(title: str, scores: Evaluation) -> str:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
-import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pcdnet.cli.arguments import Device, Minutes, Preset, Seed, TrainingData, ViewOptions
-from pcdnet.cli.origin import Origin, differences, option, stored_config
-from pcdnet.config import PRESETS, Config, LossConfig, ModelConfig, TrainConfig
-from pcdnet.errors import PcdnetError
+from pcdnet.config import RENAMED, Config, LossConfig, ModelConfig, TrainConfig
+from pcdnet.errors import Interrupted
 
-if TYPE_CHECKING:
-    from pcdnet.model.network import PCDNet
-    from pcdnet.scene import Scenes
-    from pcdnet.training.loop import Progress
+REPORTED = 320
+"""Held-out scenes that the report after training is about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,100 +47,67 @@ class Train(ViewOptions):
     train: TrainConfig = field(default_factory=TrainConfig)
 
     given: ClassVar[frozenset[str]] = frozenset()
-    """The fields of the configuration that the command line sets itself, such as `model.num_prototypes`."""
+    """The fields of the configuration that the command line sets itself, such as `model.max_objects`."""
 
-    automatic: ClassVar[bool] = False
-    """Whether all other fields are to be chosen from the images."""
-
-    def config(self) -> Config:
-        """The configuration that the options make."""
-        train = self.train if self.seed is None else dataclasses.replace(self.train, seed=self.seed)
-        return Config(model=self.model, loss=self.loss, train=train)
+    def changes(self) -> dict[str, Any]:
+        """What the command line says of the configuration, by field."""
+        parts = {"model": self.model, "loss": self.loss, "train": self.train}
+        said = {name: getattr(parts[name.partition(".")[0]], name.partition(".")[2]) for name in self.given}
+        return said if self.seed is None else {**said, "train.seed": self.seed}
 
     def run(self) -> None:
         """Run the command."""
-        config = self.config()
-        if self.resume:
-            self._check_unchanged(config)
-        origin = self._origin(config)
+        from pcdnet.cli.evaluate import warn_of_limit
+        from pcdnet.cli.signals import stop_on_signal
+        from pcdnet.output.report import report
+        from pcdnet.output.tensorboard import board
+        from pcdnet.run import RunFolder
+        from pcdnet.training.fit import fit
 
-        from pcdnet.cli.evaluate import limit_warning
-        from pcdnet.cli.page import write_page
-        from pcdnet.data.source import training_data
-        from pcdnet.training.display import summary
-
-        scenes, valid = training_data(origin.data, config.train.seed, origin.view())
-        if self.automatic:
-            config = self._chosen(scenes, config)
-        model = learn(
-            scenes,
-            valid,
-            config,
-            self.out,
-            origin=origin,
-            resume=self.resume,
-            force=self.force,
-            device=self.device,
-            tensorboard=self.tensorboard,
-        )
-        scores = write_page(self.out, model, valid)
-        warning = limit_warning(scores, model.config.max_objects)
-        if warning:
-            print(warning, file=sys.stderr)
-        print(f"validation  {summary(scores)}")
-        print(f"wrote {self.out}   next: pcdnet eval {self.out} --data {origin.data}")
-
-    def _origin(self, config: Config) -> Origin:
-        """What to train on, and how to look at it; a run that goes on keeps what it was started with."""
-        kept = Origin.read(self.out) if self.resume else Origin()
-        view = kept.view(options=self)
-        return Origin(
-            data=self.data or kept.data,
-            minutes=kept.minutes if self.minutes is None else self.minutes,
-            crop=view.crop,
-            resize=view.resize,
-            stride=view.stride,
-            # Models of one channel look at grey images; an automatic one takes what there is.
-            grey=view.grey or (config.model.channels == 1 and not self.automatic),
-        )
-
-    def _chosen(self, scenes: Scenes, config: Config) -> Config:
-        """The configuration read off the images, told to the user, with what the command line sets itself."""
-        from pcdnet.training.automatic import choose
-
-        choice = choose(scenes.images, config.train.seed)
-        print("no preset fits these data, so everything is chosen from the images:", file=sys.stderr)
-        for reason in choice.reasons:
-            print(f"  {reason}", file=sys.stderr)
-        chosen = with_fields(choice.config, config, self.given)
-        told = [option(name, value) for name, value, _ in differences(chosen, Config())]
-        print(f"  options: {' '.join(' '.join(words) for words in told)}", file=sys.stderr)
-        return chosen
-
-    def _check_unchanged(self, config: Config) -> None:
-        if self.force:
-            raise PcdnetError("--resume goes on with a run and --force starts it anew; give one of them")
-        for name, given, stored in differences(config, stored_config(self.out)):
-            raise PcdnetError(
-                f"{self.out} was started with {' '.join(option(name, stored))}, not {' '.join(option(name, given))}, "
-                f"and goes on with it; leave that option out, or start another run with another --out"
-            )
+        data = self.data or (None if self.resume else "tetrominoes")
+        with board(self.out, wanted=self.tensorboard) as watch, stop_on_signal() as stop:
+            try:
+                fit(
+                    data,
+                    self.preset,
+                    changes=self.changes(),
+                    view=self.view(),
+                    out=self.out,
+                    resume=self.resume,
+                    force=self.force,
+                    minutes=self.minutes,
+                    device=self.device,
+                    watch=watch,
+                    stop=stop,
+                )
+            except Interrupted:
+                raise
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(
+                    f"stopped at once; go on from where {self.out} was last saved: pcdnet train --resume --out {self.out}"
+                ) from None
+        run = RunFolder.open(self.out)
+        scores = report(run, count=REPORTED, device=self.device).scores
+        warn_of_limit(scores, run.config.model.max_objects)
+        print(f"held-out scenes  {scores}")
+        print(f"wrote {self.out}   next: pcdnet eval {self.out}, or pcdnet serve {self.out}")
 
 
 def with_defaults(arguments: Sequence[str]) -> type[Train]:
     """The command whose options default to the values of the preset, or of the run that is resumed."""
-    out, unknown = _value(arguments, "--out"), False
-    if "--resume" in arguments and out is not None:
-        config = stored_config(Path(out))
+    out = _value(arguments, "--out")
+    if "--resume" in arguments and out is not None and (Path(out) / "config.toml").is_file():
+        config = Config.load(Path(out) / "config.toml")
     else:
-        preset = _value(arguments, "--preset") or _usual_preset(_value(arguments, "--data"))
-        config, unknown = Config.preset(preset) if preset else Config(), preset is None
+        from pcdnet.data.sources import usual_preset
+
+        preset = _value(arguments, "--preset") or usual_preset(_value(arguments, "--data") or "tetrominoes")
+        config = Config.preset(preset) if preset else Config()
 
     @dataclass(frozen=True, kw_only=True)
     class TrainWithDefaults(Train):
         __doc__ = Train.__doc__
         given: ClassVar[frozenset[str]] = _fields(arguments)
-        automatic: ClassVar[bool] = unknown
         model: ModelConfig = config.model
         loss: LossConfig = config.loss
         train: TrainConfig = config.train
@@ -153,90 +115,22 @@ def with_defaults(arguments: Sequence[str]) -> type[Train]:
     return TrainWithDefaults
 
 
-def _usual_preset(data: str | None) -> str | None:
-    """The preset that is made for some data; None where there is none."""
-    if data is None or data.endswith((".tfrecords", ".tfrecord")):
-        return "tetrominoes"
-    return data if data in PRESETS else None
+def with_new_names(arguments: Sequence[str]) -> list[str]:
+    """The arguments in which options of version 0.1 have the names that they have now."""
+    words = []
+    for word in arguments:
+        option, equals, value = word.partition("=")
+        old = option.removeprefix("--").replace("-", "_")
+        if option.startswith("--") and old in RENAMED:
+            option = f"--{old.partition('.')[0]}.{RENAMED[old].replace('_', '-')}"
+        words.append(f"{option}{equals}{value}")
+    return words
 
 
 def _fields(arguments: Sequence[str]) -> frozenset[str]:
-    """The fields of the configuration (`model.num_prototypes`) that the arguments set."""
+    """The fields of the configuration (`model.max_objects`) that the arguments set."""
     found = (re.match(r"--(model|loss|train)\.(?:no-)?([a-z0-9_-]+)", word) for word in arguments)
     return frozenset(f"{match[1]}.{match[2].replace('-', '_')}" for match in found if match)
-
-
-def with_fields(config: Config, source: Config, names: Collection[str]) -> Config:
-    """The configuration with some fields (`model.num_prototypes`) taken from another; the seed always is."""
-    changes: dict[str, dict[str, Any]] = {"model": {}, "loss": {}, "train": {"seed": source.train.seed}}
-    for name in names:
-        section, field_name = name.split(".")
-        changes[section][field_name] = getattr(getattr(source, section), field_name)
-    return Config(
-        model=dataclasses.replace(config.model, **changes["model"]),
-        loss=dataclasses.replace(config.loss, **changes["loss"]),
-        train=dataclasses.replace(config.train, **changes["train"]),
-    )
-
-
-def learn(
-    scenes: Scenes,
-    valid: Scenes,
-    config: Config,
-    out: Path,
-    *,
-    origin: Origin,
-    resume: bool = False,
-    force: bool = False,
-    device: str = "cpu",
-    tensorboard: bool = False,
-) -> PCDNet:
-    """Train with a display on stderr; the first Ctrl-C ends it after the step, with a word how to go on."""
-    from pcdnet.cli.signals import stop_on_signal
-    from pcdnet.training.display import TrainingDisplay
-    from pcdnet.training.loop import Interrupted, fit
-
-    board = None
-    if tensorboard:
-        from pcdnet.cli.tensorboard import Board
-
-        board = Board(out)
-    noted = False
-
-    with TrainingDisplay() as display, stop_on_signal() as stop:
-
-        def watch(progress: Progress) -> None:
-            nonlocal noted
-            if not noted:  # not before: a folder that is refused must stay as it was
-                origin.write(out)
-                noted = True
-            display(progress)
-            if board is not None:
-                board.follow(progress)
-
-        try:
-            return fit(
-                scenes,
-                config,
-                valid=valid,
-                out=out,
-                resume=resume,
-                force=force,
-                minutes=origin.minutes,
-                device=device,
-                watch=watch,
-                stop=stop,
-            )
-        except Interrupted as interruption:
-            origin.write(out)
-            raise KeyboardInterrupt(str(interruption)) from None
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"stopped at once; go on from where {out} was last saved: pcdnet train --resume --out {out}"
-            ) from None
-        finally:
-            if board is not None:
-                board.close()
 
 
 def _value(arguments: Sequence[str], option: str) -> str | None:

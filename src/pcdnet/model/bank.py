@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float32, Int
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
@@ -20,14 +22,39 @@ LEAK = 0.01
 """Slope of the soft clamp outside [0, 1]: small, but enough for a gradient to lead back."""
 
 
-@dataclass(frozen=True, slots=True)
+class BankArrays(NamedTuple):
+    """A bank as NumPy arrays."""
+
+    prototypes: Float32[np.ndarray, "P h w"]
+    masks: Float32[np.ndarray, "P h w"]
+    background: Float32[np.ndarray, "H W C"] | None
+    """None stands for black."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PrototypeBank:
-    """What objects look like: grey prototypes with alpha masks, and what is behind them."""
+    """What objects look like: grey prototypes with alpha masks, and what is behind them.
+
+    Parameters
+    ----------
+    prototypes
+        Grey pictures of the objects, `P h w`, one frame each.
+    masks
+        How opaque each pixel of them is, `P h w`: 0 lets through what is behind, 1 hides it.
+    background
+        What is behind all objects, `C H W`; None stands for black.
+
+    Examples
+    --------
+    >>> import torch
+    >>> bank = PrototypeBank(torch.rand(3, 8, 8), torch.ones(3, 8, 8))
+    >>> bank.frame
+    (8, 8)
+    """
 
     prototypes: Float[Tensor, "P h w"]
     masks: Float[Tensor, "P h w"]
     background: Float[Tensor, "C H W"] | None = None
-    """None stands for black."""
 
     def __post_init__(self) -> None:
         _check_shapes(self.prototypes, self.masks, self.background)
@@ -41,6 +68,22 @@ class PrototypeBank:
         """The bank with `function` applied to each of its tensors."""
         background = None if self.background is None else function(self.background)
         return PrototypeBank(function(self.prototypes), function(self.masks), background)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors that there are, by name."""
+        named = {"prototypes": self.prototypes, "masks": self.masks, "background": self.background}
+        return {name: tensor for name, tensor in named.items() if tensor is not None}
+
+    def equals(self, other: PrototypeBank) -> bool:
+        """Whether all numbers are the same, on the same device and of the same type."""
+        mine, theirs = self.tensors(), other.tensors()
+        return mine.keys() == theirs.keys() and all(_same(mine[name], theirs[name]) for name in mine)
+
+    def to_numpy(self) -> BankArrays:
+        """The bank as plain arrays, for results and pictures; the background is channels last."""
+        plain = self.map(lambda values: values.detach().float().cpu())
+        behind = None if plain.background is None else plain.background.permute(1, 2, 0).contiguous().numpy()
+        return BankArrays(plain.prototypes.numpy(), plain.masks.numpy(), behind)
 
     def tight(self) -> tuple[PrototypeBank, Int[Tensor, "P 2"]]:
         """The same objects centred in the smallest frame that holds them all, and where it lies in the old one.
@@ -81,11 +124,9 @@ class PrototypeBank:
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file that `load` reads, whole or not at all."""
-        tensors = {"prototypes": self.prototypes, "masks": self.masks}
-        if self.background is not None:
-            tensors["background"] = self.background
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.tensors().items()}
         with whole_file(path) as file:
-            file.write(save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}))
+            file.write(save(tensors))
 
 
 def _check_shapes(prototypes: Tensor, masks: Tensor, background: Tensor | None) -> None:
@@ -96,6 +137,10 @@ def _check_shapes(prototypes: Tensor, masks: Tensor, background: Tensor | None) 
         )
     if background is not None and background.ndim != 3:
         raise PcdnetError(f"the background has shape {tuple(background.shape)}; give channels x height x width")
+
+
+def _same(one: Tensor, two: Tensor) -> bool:
+    return one.device == two.device and one.dtype == two.dtype and torch.equal(one, two)
 
 
 def soft_clamp(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:

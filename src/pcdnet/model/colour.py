@@ -1,8 +1,9 @@
-"""Colour: one reduction per channel for every candidate, by closed form, by the paper's network, or none."""
+"""Colour: one factor per channel for every candidate, by least squares, by the paper's network, or none."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 
 import torch
 from einops import rearrange
@@ -13,7 +14,8 @@ from torch.nn.functional import batch_norm, relu
 from pcdnet.model.evidence import Quadratics, best_colour, error_reduction_of
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
-from pcdnet.model.windows import cut
+from pcdnet.model.plan import SearchPlan
+from pcdnet.model.windows import canvas, cut
 
 AHEAD = 4
 """Candidates of one image that the network colours in one go."""
@@ -58,30 +60,26 @@ class Palette(ABC):
 
     @abstractmethod
     def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-        """The allowed candidate of the largest reduction, for every image; any where none is allowed."""
+        """The allowed candidate of the largest error reduction, for every image; any where none is allowed."""
 
-    @abstractmethod
-    def of(self, image: Int[Tensor, "n"]) -> Palette:
+    def subset(self, image: Int[Tensor, "n"]) -> Palette:
         """The palette for some of the images."""
+        return self
 
 
 class LeastSquaresColours(Palette):
-    """Closed form: the colour of the largest reduction, given what is in front of the candidate."""
+    """Closed form: the colour of the largest error reduction, given what is in front of the candidate."""
 
     def __init__(self, max_colour: float) -> None:
-        self._brightest = max_colour
+        self._max_colour = max_colour
 
     def colours(
         self, quadratics: Quadratics, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]
     ) -> Float[Tensor, "n C"]:
-        return best_colour(quadratics.a[image, candidate], quadratics.q[image, candidate], self._brightest)
+        return best_colour(quadratics.a[image, candidate], quadratics.q[image, candidate], self._max_colour)
 
     def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-        colour = best_colour(quadratics.a, quadratics.q, self._brightest)
-        return _argmax(error_reduction_of(quadratics.a, quadratics.q, quadratics.k, colour), allowed)
-
-    def of(self, image: Int[Tensor, "n"]) -> Palette:
-        return self
+        return _argmax(quadratics, best_colour(quadratics.a, quadratics.q, self._max_colour), allowed)
 
 
 class PlainColours(Palette):
@@ -93,35 +91,26 @@ class PlainColours(Palette):
         return torch.ones_like(quadratics.a[image, candidate])
 
     def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-        colour = torch.ones_like(quadratics.a)
-        return _argmax(error_reduction_of(quadratics.a, quadratics.q, quadratics.k, colour), allowed)
-
-    def of(self, image: Int[Tensor, "n"]) -> Palette:
-        return self
+        return _argmax(quadratics, torch.ones_like(quadratics.a), allowed)
 
 
 class NetworkColours(Palette):
     """The network's colours, asked for only where they can matter.
 
-    No colour reductions more than the closed form's, so the closed form's reduction is an upper bound. Candidates are
+    No colour reduces the error more than the closed form's, so the closed form gives an upper bound. Candidates are
     coloured best bound first until the best coloured one beats every bound: the same choice as colouring all.
     """
 
     def __init__(
-        self,
-        network: ColourNetwork,
-        pictures: Float[Tensor, "B Y X C"],
-        masks: Float[Tensor, "P h w"],
-        geometry: Geometry,
-        candidates: Candidates,
-        offset: Int[Tensor, "P 2"],
+        self, network: ColourNetwork, images: Float[Tensor, "B C H W"], plan: SearchPlan, candidates: Candidates
     ) -> None:
-        """`masks` and `geometry` are those of the bank's own frames: candidates, whose frames may be tighter, lie at
-        their position less the prototype's `offset` in them."""
-        self._network, self._pictures, self._masks = network, pictures, masks
-        self._geometry, self._candidates, self._offset = geometry, candidates, offset
+        # The network averages over the frame, so it must see the bank's own frame, as when gradients flow.
+        (h, w), (my, mx) = plan.bank.frame, plan.geometry.padding
+        self._frames = Geometry(plan.geometry.image, plan.bank.frame, (my + h, mx + w))
+        self._network, self._plan, self._candidates = network, plan, candidates
+        self._pictures = canvas(images, self._frames)
         self._known = torch.zeros_like(candidates.exists)
-        self._colours = pictures.new_zeros(*candidates.row.shape, pictures.shape[-1])
+        self._colours = images.new_zeros(*candidates.row.shape, images.shape[1])
 
     def colours(
         self, quadratics: Quadratics, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]
@@ -135,7 +124,7 @@ class NetworkColours(Palette):
         bound = quadratics.bound()
         while True:
             key = torch.where(self._known, error_reduction_of(a, q, k, self._colours), bound)
-            best = _argmax(key, allowed)[:, None]
+            best = torch.where(allowed, key, -torch.inf).argmax(dim=1, keepdim=True)
             open_images = (~self._known & allowed).gather(1, best)[:, 0].nonzero()[:, 0]
             if len(open_images) == 0:
                 return best[:, 0]
@@ -144,29 +133,36 @@ class NetworkColours(Palette):
             image = open_images[:, None].expand_as(candidate)[hope > -torch.inf]
             self._learn(image, candidate[hope > -torch.inf])
 
-    def of(self, image: Int[Tensor, "n"]) -> Palette:
-        part = NetworkColours(
-            self._network,
-            self._pictures[image],
-            self._masks,
-            self._geometry,
-            self._candidates.of(image),
-            self._offset,
-        )
+    def subset(self, image: Int[Tensor, "n"]) -> Palette:
+        part = copy(self)
+        part._pictures, part._candidates = self._pictures[image], self._candidates.subset(image)
         part._known, part._colours = self._known[image], self._colours[image]
         return part
 
     def _learn(self, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> None:
         if len(image) == 0:
             return
-        c = self._candidates
+        c, plan = self._candidates, self._plan
         p = c.prototype(candidate)
-        row, column = c.row[image, candidate] - self._offset[p, 0], c.column[image, candidate] - self._offset[p, 1]
-        windows = cut(self._pictures, self._geometry, image, row, column)
-        masked = rearrange(windows * self._masks[p][..., None], "n h w c -> n c h w")
+        row, column = c.row[image, candidate] - plan.offset[p, 0], c.column[image, candidate] - plan.offset[p, 1]
+        masked = masked_windows(self._pictures, self._frames, image, row, column, plan.bank.masks[p])
         self._colours[image, candidate] = self._network(masked, frozen=True)
         self._known[image, candidate] = True
 
 
-def _argmax(reductions: Float[Tensor, "B T"], allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
+def masked_windows(
+    pictures: Float[Tensor, "B Y X C"],
+    geometry: Geometry,
+    image: Int[Tensor, "n"],
+    row: Int[Tensor, "n"],
+    column: Int[Tensor, "n"],
+    masks: Float[Tensor, "n h w"],
+) -> Float[Tensor, "n C h w"]:
+    """What the network sees of objects: the image in their frames, under their masks."""
+    windows = cut(pictures, geometry, image, row, column)
+    return rearrange(windows * masks[..., None], "n h w c -> n c h w")
+
+
+def _argmax(quadratics: Quadratics, colours: Float[Tensor, "B T C"], allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
+    reductions = error_reduction_of(quadratics.a, quadratics.q, quadratics.k, colours)
     return torch.where(allowed, reductions, -torch.inf).argmax(dim=1)

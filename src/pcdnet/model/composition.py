@@ -9,8 +9,40 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.windows import canvas, cut, paste, uncanvas
+
+OPAQUE = 0.5
+"""From this mask value on a pixel belongs to the object in instance and semantic labels."""
+
+
+def painted_behind(shown: Any, clear: Any, mask: Any, texture: Any) -> tuple[Any, Any]:
+    """Front to back: what objects show, and how much is seen through them, with one more behind all others.
+
+    The same picture as painting back to front, for who meets the nearest object first: the ONNX graph.
+    """
+    return shown + clear * mask * texture, clear * (1 - mask)
+
+
+def paint(
+    picture: Float[Tensor, "B Y X C"],
+    textures: Float[Tensor, "B N h w C"],
+    masks: Float[Tensor, "B N h w"],
+    row: Int[Tensor, "B N"],
+    column: Int[Tensor, "B N"],
+    exists: Bool[Tensor, "B N"],
+    geometry: Geometry,
+) -> Float[Tensor, "B N h w C"]:
+    """Paint objects on padded canvases in place, the last first; what each frame covered is returned."""
+    covered = torch.zeros_like(textures)
+    for n in reversed(range(row.shape[1])):
+        image = exists[:, n].nonzero()[:, 0]
+        r, c, M = row[image, n], column[image, n], masks[image, n, ..., None]
+        under = cut(picture, geometry, image, r, c)
+        covered[image, n] = under
+        paste(picture, geometry, image, r, c, under + M * (textures[image, n] - under))
+    return covered
 
 
 def compose(
@@ -30,6 +62,22 @@ def compose(
     return result
 
 
+def compose_objects(
+    bank: PrototypeBank,
+    prototype: Int[Tensor, "B N"],
+    row: Int[Tensor, "B N"],
+    column: Int[Tensor, "B N"],
+    colour: Float[Tensor, "B N C"],
+    image_size: tuple[int, int],
+) -> Float[Tensor, "B C H W"]:
+    """The images that objects of a bank make; every frame must share a pixel with the image."""
+    background = colour.new_zeros(colour.shape[2], *image_size) if bank.background is None else bank.background
+    textures = bank.prototypes[prototype][..., None] * colour[:, :, None, None]
+    exists = torch.ones_like(prototype, dtype=torch.bool)
+    geometry = Geometry.touching(image_size, bank.frame)
+    return compose(textures, bank.masks[prototype], row, column, exists, background, geometry)
+
+
 class _Compose(torch.autograd.Function):
     """Paints in place; keeps of every object only what its frame covered, which is all the gradient needs."""
 
@@ -44,15 +92,8 @@ class _Compose(torch.autograd.Function):
         background: Tensor,
         geometry: Geometry,
     ) -> Tensor:
-        B, N = row.shape
-        picture = canvas(background.expand(B, *background.shape), geometry)
-        covered = torch.zeros_like(textures)
-        for n in reversed(range(N)):
-            image = exists[:, n].nonzero()[:, 0]
-            r, c, M = row[image, n], column[image, n], masks[image, n, ..., None]
-            under = cut(picture, geometry, image, r, c)
-            covered[image, n] = under
-            paste(picture, geometry, image, r, c, under + M * (textures[image, n] - under))
+        picture = canvas(background.expand(len(row), *background.shape), geometry)
+        covered = paint(picture, textures, masks, row, column, exists, geometry)
         ctx.save_for_backward(textures, masks, row, column, exists, covered)
         ctx.geometry = geometry
         return uncanvas(picture, geometry)
@@ -75,19 +116,19 @@ class _Compose(torch.autograd.Function):
         return d_textures, d_masks, None, None, None, d_background, None
 
 
-def stamp(
+def instance_labels(
     masks: Float[Tensor, "B N h w"],
     row: Int[Tensor, "B N"],
     column: Int[Tensor, "B N"],
     exists: Bool[Tensor, "B N"],
-    geometry: Geometry,
+    image_size: tuple[int, int],
 ) -> Int[Tensor, "B H W"]:
-    """Who is seen where: 0 is background, n + 1 the n-th object from the front whose mask is above one half."""
-    B, N = row.shape
-    labels = torch.zeros(B, *geometry.canvas, 1, dtype=torch.int32, device=row.device)
-    for n in reversed(range(N)):
+    """The object that each pixel belongs to: 0 is background, n + 1 the n-th object from the front."""
+    geometry = Geometry.touching(image_size, (masks.shape[2], masks.shape[3]))
+    labels = torch.zeros(len(row), *geometry.canvas, 1, dtype=torch.int32, device=row.device)
+    for n in reversed(range(row.shape[1])):
         image = exists[:, n].nonzero()[:, 0]
         under = cut(labels, geometry, image, row[image, n], column[image, n])
-        opaque = masks[image, n, ..., None] > 0.5
+        opaque = masks[image, n, ..., None] > OPAQUE
         paste(labels, geometry, image, row[image, n], column[image, n], torch.where(opaque, n + 1, under))
     return uncanvas(labels, geometry)[:, 0]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jaxtyping import Float
 from torch import Tensor
 
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import PcdnetError, Setting
 
 
 class Box(NamedTuple):
@@ -38,10 +38,16 @@ class Geometry:
         (H, W), (h, w) = image, frame
         if h > H or w > W:
             raise PcdnetError(
-                f"prototypes of {h}x{w} are larger than the images ({H}x{W}); "
-                f"use --model.prototype-size {min(h, H)} {min(w, W)} or larger images"
+                f"prototypes of {h}x{w} are larger than the images ({H}x{W}); use ",
+                Setting("model.prototype_size", (min(h, H), min(w, W))),
+                " or larger images",
             )
         return Geometry(image, frame, (int(overhang * h), int(overhang * w)))
+
+    @staticmethod
+    def touching(image: tuple[int, int], frame: tuple[int, int]) -> Geometry:
+        """The geometry in which whole frames are painted: any frame that shares a pixel with the image fits."""
+        return Geometry(image, frame, (frame[0] - 1, frame[1] - 1))
 
     @property
     def canvas(self) -> tuple[int, int]:

@@ -1,86 +1,58 @@
-"""Network: PCDNet, from images to objects and back to images."""
+"""Network: PCDNet, from images to Decompositions and back."""
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import overload
 
 import numpy as np
 import torch
-from einops import rearrange
-from jaxtyping import Float, Int
-from numpy.typing import ArrayLike
-from torch import Tensor, nn
+from jaxtyping import Float, Float32
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from pcdnet.config import ModelConfig
+from pcdnet.data.intake import fitted
+from pcdnet.data.pictures import read_picture
 from pcdnet.decomposition import Decomposition
-from pcdnet.errors import PcdnetError
-from pcdnet.model.bank import PrototypeBank, soft_clamp
-from pcdnet.model.colour import ColourNetwork, LeastSquaresColours, NetworkColours, Palette, PlainColours
-from pcdnet.model.composition import compose, stamp
-from pcdnet.model.evidence import EvidenceKernels
-from pcdnet.model.geometry import Geometry
-from pcdnet.model.intake import check_batch, to_batch
-from pcdnet.model.localization import error_reduction_maps, phase_maps
-from pcdnet.model.peaks import Maps, propose
-from pcdnet.model.placement import Placement, least_squares_colours, placed
-from pcdnet.model.refinement import LEAST_CHANGE, refine, unexplained
-from pcdnet.model.selection import SelectionInput, inside, select
-from pcdnet.model.solidity import solid
-from pcdnet.model.windows import canvas, cut
+from pcdnet.errors import PcdnetError, Setting
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.batch import to_batch
+from pcdnet.model.engine import Engine, Layers
+from pcdnet.model.rendering import recompose
+from pcdnet.model.storage import save_model
+from pcdnet.names import Names
 
-DEEPER = 4
-"""A badly explained image is searched again with this many times the peaks."""
-REACH = 0.25
-"""Gain maps are smooth: around every place that fits, many others nearly do. Of those within this share of a frame's
-shorter side, one is tried."""
 CHUNK = 64
-"""Images that `decompose` explains at a time: more are no faster and need more memory."""
-START_GREY, START_CENTRE, START_MASK = 0.2, 1.0, 0.5
-"""The paper's start: a bright centre pixel makes prototypes emerge in the middle of their frames."""
+"""Images that are decomposed at a time: more are no faster and need more memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
-    """A batch of images explained: objects front to back, and the images they make."""
-
-    placement: Placement
-    """Which objects, where; it carries no gradient."""
-    colour: Float[Tensor, "B N C"]
-    """The colour of every object."""
-    reconstruction: Float[Tensor, "B C H W"]
-    """The objects painted over the background."""
-    masks: Float[Tensor, "B N h w"]
-    """The alpha mask of every object, in its frame."""
-
-    def instances(self) -> Int[Tensor, "B H W"]:
-        """Who is seen where: 0 is background, n + 1 the n-th object from the front; masks count from one half."""
-        geometry = _whole(self.reconstruction, self.masks)
-        where = self.placement
-        return stamp(self.masks, where.row, where.column, where.exists, geometry)
-
-
-class PCDNet(nn.Module):
+class PCDNet(Engine):
     """The Phase-Correlation Decomposition Network: a bank of prototypes that explains images as stacks of them.
 
     In training mode values are clamped softly and selection is plain greedy; in evaluation mode values are
-    clamped to [0, 1] and badly explained images are looked at again (`config.restarts`).
+    clamped to [0, 1] and badly explained images are searched again (`config.restarts`).
+
+    Parameters
+    ----------
+    config
+        Sizes of the bank, and how it explains an image.
+    image_size
+        Height and width of the images; needed where a background is learned.
+
+    Examples
+    --------
+    >>> from pcdnet import ModelConfig, PCDNet
+    >>> model = PCDNet(ModelConfig(num_prototypes=4, prototype_size=(9, 9)))
+    >>> model(torch.zeros(2, 3, 35, 35)).reconstruction.shape
+    torch.Size([2, 3, 35, 35])
     """
 
     def __init__(self, config: ModelConfig, image_size: tuple[int, int] | None = None) -> None:
-        super().__init__()
-        self.config = config
-        P, (h, w) = config.num_prototypes, config.prototype_size
-        prototypes = torch.full((P, h, w), START_GREY)
-        prototypes[:, h // 2, w // 2] = START_CENTRE
-        self.prototypes = nn.Parameter(prototypes)
-        self.masks = nn.Parameter(torch.full((P, h, w), START_MASK))
-        self.background: nn.Parameter | None = None
-        if config.background:
-            if image_size is None:
-                raise PcdnetError("model.background is on but no image size was given; give image_size=(height, width)")
-            self.background = nn.Parameter(torch.zeros(config.channels, *image_size))
-        self.colour = ColourNetwork(config.channels) if config.colour == "network" else None
+        super().__init__(config, image_size)
+        self.names = Names(count=config.num_prototypes)
+        """What people call the prototypes; `pcdnet.load` takes them from the folder."""
 
     @staticmethod
     def from_bank(bank: PrototypeBank, config: ModelConfig) -> PCDNet:
@@ -89,15 +61,20 @@ class PCDNet(nn.Module):
         if wanted != given:
             raise PcdnetError(
                 f"the bank holds {given[0]} prototypes of {given[1]}x{given[2]}, the configuration wants "
-                f"{wanted[0]} of {wanted[1]}x{wanted[2]}; set prototypes={given[0]} and prototype_size={given[1:]}"
+                f"{wanted[0]} of {wanted[1]}x{wanted[2]}; set ",
+                Setting("model.num_prototypes", given[0]),
+                " and ",
+                Setting("model.prototype_size", given[1:]),
             )
         if config.background and bank.background is None:
-            raise PcdnetError("model.background is on but the bank has none; turn it off or give a background")
-        size = None if bank.background is None else (bank.background.shape[1], bank.background.shape[2])
-        if size is not None and bank.background is not None and len(bank.background) != config.channels:
             raise PcdnetError(
-                f"the bank's background has {len(bank.background)} channels, the configuration {config.channels}; "
-                f"set channels={len(bank.background)}"
+                Setting("model.background", True), " but the bank has none; turn it off or give a background"
+            )
+        size = None if bank.background is None else (bank.background.shape[1], bank.background.shape[2])
+        if bank.background is not None and len(bank.background) != config.channels:
+            raise PcdnetError(
+                f"the bank's background has {len(bank.background)} channels, the configuration {config.channels}; set ",
+                Setting("model.channels", len(bank.background)),
             )
         model = PCDNet(config, size).to(bank.prototypes.device, bank.prototypes.dtype)
         with torch.no_grad():
@@ -107,149 +84,187 @@ class PCDNet(nn.Module):
                 model.background.copy_(bank.background)
         return model.eval()
 
-    def bank(self) -> PrototypeBank:
-        """The prototypes, masks and background as they are painted: clamped, with gradients."""
-        raw = PrototypeBank(self.prototypes, self.masks, self.background)
-        return raw.map(soft_clamp if self.training else lambda values: values.clamp(0, 1))
+    def decompose(self, image: str | Path | ArrayLike, *, name: str = "", refined: bool = True) -> Decomposition:
+        """Explain one image as a stack of objects.
 
-    def forward(self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None = None) -> Layers:
-        """Explain images of values in [0, 1], with the model's own bank or another (a noisy one, in training).
+        It works as in evaluation mode, whatever mode the model is in, and changes nothing in the model.
 
-        Gradients flow through what was chosen, into the bank and the colour network; the search has none.
+        Parameters
+        ----------
+        image
+            An image, `H W C` or `H W`, of uint8 (0 to 255) or floats (0 to 1); or the path of a picture file,
+            which is made grey or RGB as the model wants it.
+        name
+            What the result is called; by default the path of the file.
+        refined
+            Whether a badly explained image is searched again; without it, selection is plain greedy.
+
+        Returns
+        -------
+        Decomposition
+            The objects front to back, with their labels and the image they make.
+
+        Examples
+        --------
+        >>> from pcdnet import ModelConfig, PCDNet
+        >>> from pcdnet.data import tetrominoes
+        >>> from pcdnet.model.bank import PrototypeBank
+        >>> true = PrototypeBank(*map(torch.from_numpy, tetrominoes.true_prototypes()))
+        >>> model = PCDNet.from_bank(true, ModelConfig(min_error_reduction=1.0))
+        >>> model.decompose(tetrominoes.generate(count=1, seed=0).images[0])
         """
-        check_batch(images, self.config.channels)
-        bank = bank or self.bank()
-        if bank.background is not None and bank.background.shape[1:] != images.shape[2:]:
-            (h, w), (H, W) = bank.background.shape[1:], images.shape[2:]
-            raise PcdnetError(f"images of {H}x{W} do not fit the background of {h}x{w}; resize or crop them to it")
-        with torch.no_grad():
-            placement = self._place(images, bank.map(torch.Tensor.detach))
-        index = placement.prototype.clamp(min=0)
-        # A product with one-hot rows: its gradient is a matrix product too, not a slow scatter.
-        chosen = nn.functional.one_hot(index, len(bank.prototypes)).to(images.dtype)
-        prototypes = torch.einsum("bnp,phw->bnhw", chosen, bank.prototypes)
-        masks = torch.einsum("bnp,phw->bnhw", chosen, bank.masks)
-        geometry = _whole(images, masks)
-        colour = self._colours(images, bank.background, prototypes, masks, placement, geometry)
-        background = torch.zeros_like(images[0]) if bank.background is None else bank.background
-        textures = prototypes[..., None] * colour[:, :, None, None]
-        where = placement
-        painted = compose(textures, masks, where.row, where.column, where.exists, background, geometry)
-        return Layers(placement, colour, painted, masks)
+        pixels, file = self._pixels(image)
+        return self._decompose([pixels], [name or file], refined)[0]
 
-    def _place(self, images: Float[Tensor, "B C H W"], bank: PrototypeBank) -> Placement:
-        """SelectionInput: candidates, greedy selection and, where it left an error, refinement."""
-        tight, offset = bank.tight()
-        H, W = images.shape[-2:]
-        if bank.frame[0] > H or bank.frame[1] > W:
-            Geometry.for_overhang((H, W), bank.frame, self.config.overhang)  # says how to cure it
-        geometry = Geometry.for_overhang((H, W), tight.frame, self.config.overhang)
-        kernels = EvidenceKernels(tight.prototypes, tight.masks, self.config.channels)
-        search = self.search(images, bank, tight, offset, geometry, kernels, self.config.peaks_per_prototype)
-        selection = select(search, self.config.max_objects, advantages=self.training)
-        placement = placed(search.candidates, selection, offset)
-        if self.training or self.config.restarts == 0:
-            return placement
-        open_images = unexplained(search, selection)
-        if len(open_images) == 0:
-            return placement
-        peaks = DEEPER * self.config.peaks_per_prototype
-        deeper = self.search(images[open_images], bank, tight, offset, geometry, kernels, peaks)
-        again = refine(deeper, select(deeper, self.config.max_objects), self.config.restarts)
-        better = again.error_reduction.sum(1) - selection.error_reduction[open_images].sum(1) >= LEAST_CHANGE
-        return placement.replaced(open_images, placed(deeper.candidates, again, offset), better)
+    @overload
+    def decompose_all(self, images: NDArray[np.generic], *, refined: bool = True) -> list[Decomposition]: ...
 
-    def search(
-        self,
-        images: Float[Tensor, "B C H W"],
-        bank: PrototypeBank,
-        tight: PrototypeBank,
-        offset: Int[Tensor, "P 2"],
-        geometry: Geometry,
-        kernels: EvidenceKernels,
-        peaks: int,
-    ) -> SelectionInput:
-        """What selection chooses from: the candidates of a tight bank in the images, and how they are coloured."""
-        maps = self.maps(images, tight, geometry)
-        reach = 1 if self.config.localization == "phase" else max(1, int(REACH * min(geometry.frame)))
-        candidates = propose(maps, images, len(tight.prototypes), geometry, peaks, reach)
-        if self.config.min_solid > 0:
-            there = solid(images, tight, geometry, candidates, self.config.min_solid, self.config.max_colour)
-            candidates = dataclasses.replace(candidates, exists=there)
-        palette: Palette
-        if self.colour is not None and not self.training:
-            # The network averages over the frame, so it must see the same frame here as when gradients flow.
-            (my, mx), (h, w) = geometry.padding, bank.frame
-            frames = Geometry(geometry.image, bank.frame, (my + h, mx + w))
-            palette = NetworkColours(self.colour, canvas(images, frames), bank.masks, frames, candidates, offset)
-        elif self.config.colour != "none":
-            # In training the closed form chooses for the network too: one that knows no colours yet would find that
-            # nothing explains anything, and so never learn any.
-            palette = LeastSquaresColours(self.config.max_colour)
-        else:
-            palette = PlainColours()
-        min_seen = None
-        if self.config.min_visible > 0:
-            # The area is seen through the square of the transmittance; a hair less keeps rounding out of it.
-            min_seen = self.config.min_visible * (1 - 1e-4) * inside(tight.masks, candidates, geometry.image)
-        return SelectionInput(
-            images, tight, geometry, candidates, palette, kernels, self.config.min_error_reduction, min_seen
+    @overload
+    def decompose_all(
+        self, images: Iterable[str | Path | ArrayLike], *, refined: bool = True
+    ) -> Iterator[Decomposition]: ...
+
+    def decompose_all(
+        self, images: NDArray[np.generic] | Iterable[str | Path | ArrayLike], *, refined: bool = True
+    ) -> list[Decomposition] | Iterator[Decomposition]:
+        """Explain many images, in their order.
+
+        Parameters
+        ----------
+        images
+            A stack of images (an array `N H W C`), which gives a list; or any iterable of images and paths as
+            `decompose` takes them, of whatever sizes, which gives an iterator. Of a stream, only a few images are
+            held at a time.
+        refined
+            Whether badly explained images are searched again.
+
+        Returns
+        -------
+        list or iterator of Decomposition
+            One result an image.
+
+        Examples
+        --------
+        >>> from pcdnet import ModelConfig, PCDNet
+        >>> model = PCDNet(ModelConfig(num_prototypes=2, prototype_size=(9, 9)))
+        >>> len(model.decompose_all(np.zeros((5, 35, 35, 3), np.uint8)))
+        5
+        """
+        if isinstance(images, np.ndarray):
+            if images.ndim != 4:
+                raise PcdnetError(f"an array of shape {images.shape} is no stack of images; give N x H x W x C")
+            return list(self._stream(images, refined))
+        return self._stream(images, refined)
+
+    def render(self, decomposition: Decomposition) -> Float32[np.ndarray, "H W C"]:
+        """Paint the objects of a decomposition, found or edited, as an image of values in [0, 1].
+
+        Parameters
+        ----------
+        decomposition
+            Which objects, where and in which colours.
+
+        Returns
+        -------
+        array
+            The image that they make, as large as the decomposition.
+        """
+        return self.recompose(decomposition).reconstruction
+
+    def recompose(self, decomposition: Decomposition, image: ArrayLike | None = None) -> Decomposition:
+        """The same objects painted anew, with the labels, the image and, for a given image, the errors they make.
+
+        Parameters
+        ----------
+        decomposition
+            Which objects, where and in which colours; its labels and its reconstruction are not used.
+        image
+            The image that the objects are to explain; without one, errors are 0.
+
+        Returns
+        -------
+        Decomposition
+            The decomposition with everything that follows from its objects.
+        """
+        bank = self.weights().map(lambda values: values.detach().clamp(0, 1))
+        batch = None if image is None else self._batch(np.asarray(image))
+        return recompose(bank, decomposition, None if batch is None else batch[0], self.config.channels)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model into a folder that `pcdnet.load` reads: configuration, weights and names.
+
+        Parameters
+        ----------
+        folder
+            Where to; it is made if need be, and a model in it is replaced.
+
+        Examples
+        --------
+        >>> import pcdnet, tempfile
+        >>> from pcdnet import ModelConfig, PCDNet
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     PCDNet(ModelConfig(num_prototypes=2)).save(folder)
+        ...     pcdnet.load(folder)
+        PCDNet(2 prototypes of 25x25, up to 3 objects an image, 2,500 parameters)
+        """
+        save_model(self.config, dict(self.state_dict()), self.names, folder)
+
+    def __repr__(self) -> str:
+        (h, w), count = self.config.prototype_size, sum(parameter.numel() for parameter in self.parameters())
+        return (
+            f"PCDNet({self.config.num_prototypes} prototypes of {h}x{w}, up to {self.config.max_objects} objects "
+            f"an image, {count:,} parameters)"
         )
 
-    def maps(self, images: Float[Tensor, "B C H W"], tight: PrototypeBank, geometry: Geometry) -> Maps:
-        """How well every prototype of a tight bank fits the images at every place."""
-        if self.config.localization == "phase":
-            return phase_maps(images, tight, geometry)
-        return error_reduction_maps(images, tight, geometry, self.config.max_colour)
+    def _stream(self, images: Iterable[str | Path | ArrayLike], refined: bool) -> Iterator[Decomposition]:
+        """Results in the order of the images; neighbours of one size are explained together."""
+        pending: list[NDArray[np.generic]] = []
+        names: list[str] = []
+        for image in images:
+            pixels, name = self._pixels(image)
+            if pending and (
+                len(pending) == CHUNK or (pixels.shape, pixels.dtype) != (pending[0].shape, pending[0].dtype)
+            ):
+                yield from self._decompose(pending, names, refined)
+                pending, names = [], []
+            pending.append(pixels)
+            names.append(name)
+        if pending:
+            yield from self._decompose(pending, names, refined)
 
-    def _colours(
-        self,
-        images: Float[Tensor, "B C H W"],
-        background: Float[Tensor, "C H W"] | None,
-        prototypes: Float[Tensor, "B N h w"],
-        masks: Float[Tensor, "B N h w"],
-        placement: Placement,
-        geometry: Geometry,
-    ) -> Float[Tensor, "B N C"]:
-        """The colours of the chosen objects once more, now with gradients; as selection found them without."""
-        if not torch.is_grad_enabled() or self.config.colour == "none":
-            return placement.colour
-        if self.colour is None:
-            return least_squares_colours(
-                images, background, prototypes, masks, placement, geometry, self.config.max_colour
-            )
-        image, n = placement.exists.nonzero(as_tuple=True)
-        pictures = canvas(images, geometry)
-        windows = cut(pictures, geometry, image, placement.row[image, n], placement.column[image, n])
-        masked = rearrange(windows * masks[image, n][..., None], "n h w c -> n c h w")
-        colours = torch.zeros_like(placement.colour)
-        if len(image) == 0:
-            return colours
-        return colours.index_put((image, n), self.colour(masked))
+    def _pixels(self, image: str | Path | ArrayLike) -> tuple[NDArray[np.generic], str]:
+        """The pixels of one image, height x width x channels, and the path that they came from, if any."""
+        if isinstance(image, str | Path):
+            picture = read_picture(image)
+            return fitted(picture, channels=self.config.channels, size=self.image_size), str(image)
+        pixels = np.asarray(image)
+        if pixels.ndim == 4:
+            raise PcdnetError(f"an array of shape {pixels.shape} is a stack of images; use decompose_all")
+        return (pixels[..., None] if pixels.ndim == 2 else pixels), ""
+
+    def _batch(self, images: NDArray[np.generic]) -> Float[Tensor, "B C H W"]:
+        return to_batch(images, self.config.channels).to(self.prototypes.device, self.prototypes.dtype)
 
     @torch.inference_mode()
-    def decompose(self, images: ArrayLike, name: str = "") -> Decomposition | list[Decomposition]:
-        """Explain one image (H W C, or H W if grey), or a stack of images (B H W C), as NumPy results.
-
-        Values are uint8 of 0-255 or floats of 0-1. One image gives one Decomposition, a stack a list. It works as in
-        evaluation mode, whatever mode the model is in.
-        """
-        pixels = np.asarray(images)
-        batch = to_batch(pixels, self.config.channels).to(self.prototypes.device, self.prototypes.dtype)
-        found: list[Decomposition] = []
-        training = self.training
-        self.eval()
+    def _decompose(self, images: list[NDArray[np.generic]], names: list[str], refined: bool) -> list[Decomposition]:
+        """Explain equally large images together."""
         try:
-            for chunk in torch.split(batch, CHUNK):
-                layers = self(chunk)
-                error = (layers.reconstruction - chunk).square().sum(dim=(1, 2, 3))
-                found += _to_numpy(layers, error, name)
-        finally:
-            self.train(training)
-        return found if pixels.ndim == 4 else found[0]
+            batch = self._batch(np.stack(images))
+            layers = self.explain(batch, None, training=False, refined=refined)
+        except (MemoryError, RuntimeError) as failure:
+            if isinstance(failure, RuntimeError) and "memory" not in str(failure):
+                raise
+            height, width = images[0].shape[:2]
+            raise PcdnetError(f"there is not enough memory for {height}x{width} pixels; give smaller images") from None
+        error = (layers.reconstruction - batch).square().sum(dim=(1, 2, 3))
+        return _to_numpy(layers, error, names)
 
 
-def _to_numpy(layers: Layers, error: Float[Tensor, "B"], name: str) -> list[Decomposition]:
+def _kind(pixels: NDArray[np.generic]) -> tuple[object, ...]:
+    return pixels.shape, pixels.dtype
+
+
+def _to_numpy(layers: Layers, error: Float[Tensor, "B"], names: list[str]) -> list[Decomposition]:
     where = layers.placement
     instances = layers.instances().cpu().numpy()
     pictures = layers.reconstruction.permute(0, 2, 3, 1).float().cpu().numpy()
@@ -268,11 +283,5 @@ def _to_numpy(layers: Layers, error: Float[Tensor, "B"], name: str) -> list[Deco
             error=left,
             name=name,
         )
-        for b, (n, left) in enumerate(zip(counts, error.tolist(), strict=True))
+        for b, (n, left, name) in enumerate(zip(counts, error.tolist(), names, strict=True))
     ]
-
-
-def _whole(images: Float[Tensor, "B C H W"], masks: Float[Tensor, "B N h w"]) -> Geometry:
-    """The geometry in which whole frames are painted: any frame that shares a pixel with the image fits."""
-    h, w = masks.shape[-2:]
-    return Geometry((images.shape[-2], images.shape[-1]), (h, w), (h - 1, w - 1))

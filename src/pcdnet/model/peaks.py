@@ -19,11 +19,11 @@ system, the same work takes 3 to 5 times as long."""
 DEVICE_BYTES = 256 << 20
 """The same on an accelerator, where large launches are better."""
 
-SPARE = 4
-"""So many times the peaks are looked at when some of them may be too near to a higher one."""
-
 Maps = Callable[[slice, slice], Float[Tensor, "b p rows columns"]]
 """How well some of the prototypes fit some of the images at every place: higher is better."""
+
+SPARE = 4
+"""Factor on the number of peaks that are looked at when some of them may be too near to a higher one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Candidates:
         """The prototype that a candidate index belongs to."""
         return candidate.div(self.peaks, rounding_mode="floor")
 
-    def of(self, image: Int[Tensor, "n"]) -> Candidates:
+    def subset(self, image: Int[Tensor, "n"]) -> Candidates:
         """The candidates of some of the images."""
         return Candidates(self.row[image], self.column[image], self.exists[image], self.peaks)
 
@@ -51,7 +51,7 @@ class Candidates:
 def propose(
     maps: Maps, images: Float[Tensor, "B C H W"], prototypes: int, geometry: Geometry, peaks: int, reach: int = 1
 ) -> Candidates:
-    """Find the `peaks` best places of every prototype in every image, as the maps tell.
+    """Find the `peaks` best places of every prototype in every image, as the maps score them.
 
     Maps are asked for a few at a time: all of them would fill the memory, and leave the cache. `reach` is that of
     `top_peaks`.

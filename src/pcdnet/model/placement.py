@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pcdnet.model.evidence import best_colour
+from pcdnet.model.evidence import best_colour, colour_coefficients, occluded
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.selection import EMPTY, Selection
@@ -26,11 +26,11 @@ class Placement:
     column: Int[Tensor, "B N"]
     """Left column of its frame."""
     colour: Float[Tensor, "B N C"]
-    """Gain per channel."""
+    """Factor per channel on the grey prototype."""
     error_reduction: Float[Tensor, "B N"]
     """How much the squared error fell when it was added behind those before it."""
     advantage: Float[Tensor, "B N"]
-    """How much of that reduction no other prototype could have had; measured in training, 0 otherwise."""
+    """How much of that no other prototype could have had; measured in training, 0 otherwise."""
 
     @property
     def exists(self) -> Bool[Tensor, "B N"]:
@@ -50,7 +50,7 @@ class Placement:
         )
 
 
-def placed(candidates: Candidates, selection: Selection, offset: Int[Tensor, "P 2"]) -> Placement:
+def to_placement(candidates: Candidates, selection: Selection, offset: Int[Tensor, "P 2"]) -> Placement:
     """The chosen candidates as objects; `offset` leads from the frames of the search to those of the bank."""
     exists = selection.candidate != EMPTY
     index = selection.candidate.clamp(min=0)
@@ -92,21 +92,10 @@ def least_squares_colours(
         T, M = prototypes[image, n][..., None], masks[image, n][..., None]
         window = cut(planes, geometry, image, row, column)
         Y, Q = window[..., :C], window[..., C:]
-        a = (Y * M * T).sum(dim=(1, 2))
-        if behind is not None:
-            B = cut(behind, geometry, torch.zeros_like(image), row, column)
-            a = a - (Q * B * M * (1 - M) * T).sum(dim=(1, 2))
-        q = (Q * (M * T).square()).sum(dim=(1, 2, 3))
-        colour = best_colour(a, q, max_colour)
+        B = None if behind is None else cut(behind, geometry, torch.zeros_like(image), row, column)
+        colour = best_colour(*colour_coefficients(Y, Q, B, T, M), max_colour)
         colours = colours.index_put((image, torch.full_like(image, n)), colour)
         with torch.no_grad():
-            painted = M * T * colour[:, None, None]
-            paste(
-                planes,
-                geometry,
-                image,
-                row,
-                column,
-                torch.cat([(1 - M) * (Y - Q * painted), Q * (1 - M).square()], -1),
-            )
+            now = torch.cat(occluded(Y, Q, M, T * colour[:, None, None]), dim=-1)
+            paste(planes, geometry, image, row, column, now)
     return colours

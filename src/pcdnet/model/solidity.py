@@ -1,6 +1,6 @@
 """Solidity: whether a candidate is seen all over, and not only in a spot.
 
-A large object laid over a small flaw of the background reductions something, too: it mends the spot, and elsewhere it is
+A large object laid over a small flaw of the background reduces the error, too: it fixes the spot, and elsewhere it is
 painted in the background's own colour. What is really there explains the image better than the background does in
 most of its pixels.
 """
@@ -12,15 +12,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.evidence import best_colour
+from pcdnet.model.evidence import WINDOWS_BYTES, best_colour, colour_coefficients
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.windows import canvas, cut
 
 LEAST_FALL = 1e-3
 """A pixel counts where the squared error falls by at least this much per channel: a contrast of three hundredths."""
-WINDOWS_BYTES = 4 << 20
-"""Windows are looked at in chunks of about this size, so that they stay in the cache."""
+LEAST_AREA = 1e-6
+"""What has less of a mask than this has no pixels to be seen in."""
 
 
 def solid(
@@ -45,24 +45,23 @@ def solid(
         row, column = candidates.row[b, t], candidates.column[b, t]
         pixels = cut(pictures, geometry, b, row, column)
         under = cut(behind, geometry, torch.zeros_like(b), row, column)
-        share = _share(pixels, under[..., :C], under[..., C], bank.prototypes[p], bank.masks[p], max_colour)
-        found[b, t] = share >= least
+        T, M = bank.prototypes[p][..., None], bank.masks[p][..., None]
+        found[b, t] = _share(pixels, under[..., :C], under[..., C:], T, M, max_colour) >= least
     return found
 
 
 def _share(
     image: Float[Tensor, "n h w C"],
     B: Float[Tensor, "n h w C"],
-    inside: Float[Tensor, "n h w"],
-    T: Float[Tensor, "n h w"],
-    M: Float[Tensor, "n h w"],
+    inside: Float[Tensor, "n h w 1"],
+    T: Float[Tensor, "n h w 1"],
+    M: Float[Tensor, "n h w 1"],
     max_colour: float,
 ) -> Float[Tensor, "n"]:
     """The share of every candidate's mask, as far as it lies in the image, in which it lowers the error."""
     M = M * inside
-    a = ((image - (1 - M[..., None]) * B) * (M * T)[..., None]).sum(dim=(1, 2))
-    q = (M * T).square().sum(dim=(1, 2))
-    change = M[..., None] * (T[..., None] * best_colour(a, q, max_colour)[:, None, None] - B)
+    colour = best_colour(*colour_coefficients(image, inside, B, T, M), max_colour)
+    change = M * (T * colour[:, None, None] - B)
     fall = (change * (2 * (image - B) - change)).sum(dim=-1)
-    better = M * (fall > LEAST_FALL * image.shape[-1])
-    return better.sum(dim=(1, 2)) / M.sum(dim=(1, 2)).clamp(min=1e-6)
+    better = M[..., 0] * (fall > LEAST_FALL * image.shape[-1])
+    return better.sum(dim=(1, 2)) / M.sum(dim=(1, 2, 3)).clamp(min=LEAST_AREA)

@@ -14,10 +14,10 @@ from jaxtyping import Float, Integer, UInt8
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from pcdnet.colours import as_rgb, instance_colours, prototype_colours
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
-from pcdnet.output.colours import as_rgb, instance_colours, prototype_colours
 from pcdnet.output.sheet import (
     EDGE,
     GAP,

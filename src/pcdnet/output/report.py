@@ -1,288 +1,230 @@
-"""Report: one HTML page about a run that needs nothing else, neither network nor scripts."""
+"""Report: a run, or a model, on one HTML page; this collects what `page` draws."""
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Integer, Shaped, UInt8
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from matplotlib import colormaps
-from PIL import Image, features
+from jaxtyping import Float, UInt8
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
 
+import pcdnet
+from pcdnet.config import Config
+from pcdnet.data.sources import TEST_SEED, to_scenes
+from pcdnet.data.view import UNCHANGED, View
 from pcdnet.decomposition import Decomposition
-from pcdnet.files import whole_file
-from pcdnet.output.colours import as_rgb, prototype_colours
-from pcdnet.output.curves import learning_curves
-from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels, tight_frame
-from pcdnet.training.events import listed, told
+from pcdnet.errors import PcdnetError, Setting
+from pcdnet.metrics import foreground_ari
+from pcdnet.model.composition import OPAQUE
+from pcdnet.model.network import PCDNet
+from pcdnet.output.page import BankHealth, Exhibit, Page, Sightings, bank_use, write_page
+from pcdnet.run import HELD_OUT, RunFolder
+from pcdnet.scene import Scenes
+from pcdnet.training.display import clock
+from pcdnet.training.evaluation import Evaluation, evaluate
+from pcdnet.training.reset import likeness
 
-SHOWN_OBJECTS = 24
-"""Objects of a scene that are shown one by one at most."""
-LARGEST, HEAVY = 480, 24_000
-"""Pixels of a picture's longer side at most; bytes beyond which it is packed with a small loss."""
-BRIGHTER = 3
-"""Errors are shown so many times brighter than they are."""
-IDLE = 0.25
-"""A prototype chosen less often than this share of its fair share is marked as idle."""
-ALIKE = 0.95
-"""Two prototypes more alike than this are marked."""
-MOST_PAIRS = 8
-"""So many pairs of prototypes that are alike are named at most; more are counted."""
-
-_TILES = (  # key, name, how it is written, in which unit, what it means
-    ("fg_ari", "FG-ARI", ".2f", "%", "agreement with the true objects, on their pixels"),
-    ("perfect", "perfect scenes", ".2f", "%", "scenes whose objects are all right to the pixel"),
-    ("f1", "F1", ".2f", "%", "harmonic mean of precision and recall, at an IoU of 0.5"),
-    ("precision", "precision", ".2f", "%", "found objects that are true"),
-    ("recall", "recall", ".2f", "%", "true objects that were found"),
-    ("ap50", "AP50", ".2f", "%", "average precision at an IoU of 0.5"),
-    ("f1_at_30", "F1 at IoU 0.3", ".2f", "%", "the same, where boxes need not fit so well"),
-    ("count_accuracy", "count accuracy", ".2f", "%", "scenes with the right number of objects"),
-    ("count_error", "count error", ".2f", "", "objects too many or too few, per image"),
-    ("miou", "mIoU", ".2f", "%", "overlap of true and found objects"),
-    ("ari", "ARI", ".2f", "%", "agreement on all pixels, background included"),
-    ("purity", "purity", ".2f", "%", "matched objects of the kind that is usual for their prototype"),
-    ("semantic_accuracy", "semantic accuracy", ".2f", "%", "true objects found by a prototype of their kind"),
-    ("mse", "MSE", ".2g", "", "squared error per pixel and channel"),
-    ("objects", "objects", ".2f", "", "found per image, on average"),
-    ("images_per_second", "images/s", ",.0f", "", "taken apart, on this machine"),
-    ("parameters", "parameters", ",.0f", "", "numbers that were learned"),
-)
+SHOWN = 2
+"""Scenes of each sort, best, median and worst, that are shown decomposed."""
+COUNTED = 320
+"""Scenes from which the use of the prototypes is read."""
+COLOURS = 6
+"""Colours of a prototype's objects that are shown at most."""
+NEAR = 0.2
+"""Colours nearer than this, in a cube of side 1, count as one."""
+CELLS = 24
+"""Cells on the longer side of the maps of where objects were."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class BankHealth:
-    """How every prototype fares."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WrittenReport:
+    """A report that was written."""
 
-    usage: Float[np.ndarray, "P"]
-    """Share of all objects that are this prototype's."""
-    error: Float[np.ndarray, "P"]
-    """Squared error left under one of its objects, on average; NaN where it has none."""
-    likeness: Float[np.ndarray, "P P"]
-    """How alike every two are: 1 is the same."""
-    changed: Integer[np.ndarray, "P"]
-    """The step at which it was last split; 0 is never."""
-
-    @property
-    def idle(self) -> Bool[np.ndarray, "P"]:
-        """Which are hardly ever chosen."""
-        idle: Bool[np.ndarray, "P"] = self.usage < IDLE / len(self.usage)
-        return idle
-
-    def nearest(self, p: int) -> int | None:
-        """The other prototype that is most alike, if there is another."""
-        others = self.likeness[p].copy()
-        others[p] = -np.inf
-        return int(others.argmax()) if len(others) > 1 else None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Sightings:
-    """What one prototype's objects looked like, and where they were."""
-
-    colours: Sequence[tuple[UInt8[np.ndarray, "3"], float]] = ()
-    """The usual colours of its objects with their shares, most frequent first."""
-    places: Float[np.ndarray, "rows columns"] | None = None
-    """How often its objects were where, on a coarse grid over the image; None where it has none."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Exhibit:
-    """A scene to show taken apart."""
-
-    title: str
-    """Why it is shown: best, median or worst."""
-    note: str
-    """How well it went, in words."""
-    image: Float[np.ndarray, "H W C"]
-    found: Decomposition
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Report:
-    """Everything that the page shows."""
-
-    name: str
-    """What the run is called."""
+    path: Path
+    """Where the page is."""
     data: str
-    """What the scores were measured on, in words."""
-    training: str = ""
-    """How long training took, in words."""
-    scores: Mapping[str, Any]
-    """Scores by the names of `eval --json`; those that are None or missing are left out."""
-    prototypes: Float[np.ndarray, "P h w"]
-    masks: Float[np.ndarray, "P h w"]
-    background: Float[np.ndarray, "H W C"] | None = None
-    names: Mapping[int, str] = field(default_factory=dict)
-    """What a person calls the prototypes, those that have a name."""
-    health: BankHealth
-    sightings: Sequence[Sightings]
-    """One of each prototype."""
-    metrics: Sequence[Mapping[str, Any]]
-    """The lines of the run's metrics file."""
-    gallery: Sequence[Exhibit]
-    """Scenes to show taken apart, the best first."""
-    ranking: str
-    """What the best scenes are best by."""
-    config: str
-    """The configuration as TOML."""
-    command: str
-    """The command that repeats the training."""
-    version: str
-    """Of pcdnet."""
+    """What it is about, in words."""
+    scores: Evaluation
+    """The scores that it shows."""
 
 
-def bank_use(
-    images: Float[np.ndarray, "n H W C"], decompositions: Sequence[Decomposition], prototypes: int
-) -> tuple[Float[np.ndarray, "P"], Float[np.ndarray, "P"]]:
-    """Return each prototype's share of all objects, and the squared error left under one of its objects, on average.
+def report(
+    source: PCDNet | RunFolder | str | Path,
+    data: str | Path | NDArray[np.generic] | Scenes | None = None,
+    *,
+    out: str | Path | None = None,
+    count: int = HELD_OUT,
+    seed: int = TEST_SEED,
+    view: View = UNCHANGED,
+    device: str = "cpu",
+) -> WrittenReport:
+    """Write one self-contained HTML page: scores, prototypes and their health, learning curves, scenes.
 
-    Only visible pixels count; the error of a prototype without objects is NaN.
+    Parameters
+    ----------
+    source
+        A run (its folder, or a RunFolder), or a model.
+    data
+        Scenes to score and show, as `fit` takes them; by default scenes of the run's own data that it did not learn
+        from. A model has none of its own.
+    out
+        The .html file to write; by default report.html in the run's folder.
+    count, seed
+        How many scenes at most, and the seed of generated ones.
+    view
+        How images are looked at, where that differs from training.
+    device
+        Where a run's model computes.
+
+    Returns
+    -------
+    WrittenReport
+        Where the page is, and the scores on it.
     """
-    used, left = np.zeros(prototypes), np.zeros(prototypes)
-    for image, found in zip(images, decompositions, strict=True):
-        error = np.square(found.reconstruction - image).sum(axis=-1)
-        under = np.bincount(found.instances.ravel(), weights=error.ravel(), minlength=len(found) + 1)[1:]
-        np.add.at(used, found.prototype_ids, 1)
-        np.add.at(left, found.prototype_ids, under)
-    return used / max(used.sum(), 1), np.divide(left, used, out=np.full(prototypes, np.nan), where=used > 0)
+    if out is not None and Path(out).suffix != ".html":
+        raise PcdnetError(f"{out} is no .html file; use {Path(out).with_suffix('.html')}")
+    if isinstance(source, PCDNet):
+        if data is None or out is None:
+            raise PcdnetError("a model alone has neither scenes nor a folder; give ", Setting("data"), " and ", Setting("out"))
+        run, model, scenes, path = None, source, view.scenes(to_scenes(data)), Path(out)
+    else:
+        run = source if isinstance(source, RunFolder) else RunFolder.open(source)
+        model = run.load_model(device)
+        if isinstance(data, np.ndarray | Scenes):
+            scenes = view.scenes(to_scenes(data))
+        else:
+            scenes = run.held_out(None if data is None else str(data), count=count, seed=seed, view=view)
+        path = run.report if out is None else Path(out)
+    scores = evaluate(model, scenes)
+    page = _page(model, scenes, scores, run)
+    write_page(page, path)
+    return WrittenReport(path=path, data=scenes.name, scores=scores)
 
 
-def write_report(report: Report, path: str | Path) -> None:
-    """Write the page, whole or not at all."""
-    page = render(report)
-    with whole_file(path) as file:
-        file.write(page.encode())
+def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | None) -> Page:
+    """What the page shows.
 
-
-def render(report: Report) -> str:
-    """The page as HTML text."""
-    environment = Environment(
-        loader=PackageLoader("pcdnet.output"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    How often prototypes are used is counted on these scenes, with the weights that are shown: the averages that
+    training keeps are those of its last weights, which need not be the best.
+    """
+    counted = scenes.first(COUNTED)
+    found = model.decompose_all(counted.images)
+    bank = model.bank()
+    prototypes, masks, background = bank.to_numpy()
+    usage, error = bank_use(counted.images.astype(np.float32) / 255, found, len(prototypes))
+    metrics = [] if run is None else run.metrics()
+    splits = np.zeros(len(prototypes), dtype=np.int64)
+    for line in metrics:
+        if line.get("event") == "split":
+            splits[[line["prototype"], line["source"]]] = line["step"]
+    return Page(
+        name="a model" if run is None else "/".join(run.path.resolve().parts[-2:]),
+        data=f"{len(scenes):,} scenes: {scenes.name}",
+        training=training_words(metrics),
+        scores=scores.to_dict(),
+        prototypes=prototypes,
+        masks=masks,
+        background=background,
+        names=model.names.given,
+        health=BankHealth(usage=usage, error=error, likeness=likeness(bank).numpy(), changed=splits),
+        sightings=sightings(found, prototypes, masks),
+        metrics=metrics,
+        gallery=gallery(counted, found),
+        ranking=f"{'' if counted.labels is None else 'FG-ARI, then by '}the squared error that is left",
+        config=(Config(model=model.config) if run is None else run.config).to_toml(*([] if run else ["model"])),
+        command="" if run is None else run.command(),
+        version=pcdnet.__version__,
     )
-    return environment.get_template("report.html").render(
-        report=report,
-        tiles=_tiles(report.scores),
-        kinds=[(kind, f"{100 * recall:.2f} %") for kind, recall in (report.scores.get("recall_by_kind") or {}).items()],
-        summary=_summary(report.health),
-        cards=_cards(report),
-        background=None if report.background is None else _picture(as_rgb(report.background)),
-        curves=learning_curves(report.metrics, len(report.prototypes)),
-        events=told(line for line in report.metrics if "event" in line),
-        gallery=_gallery(report),
-    )
 
 
-def _tiles(scores: Mapping[str, Any]) -> list[dict[str, str]]:
-    tiles = []
-    for key, name, form, unit, meaning in _TILES:
-        value = scores.get(key)
-        if value is None:
-            continue
-        number = f"{100 * value if unit else value:{form}}"
-        tiles.append({"name": name, "value": number, "unit": unit, "meaning": meaning})
-    return tiles
+def training_words(metrics: Sequence[Mapping[str, Any]]) -> str:
+    """How many steps training took, and how long; nothing where the metrics do not say."""
+    timed = [line for line in metrics if "seconds" in line]
+    return f"{timed[-1]['step']:,} steps in {clock(timed[-1]['seconds'])}" if timed else ""
 
 
-def _summary(health: BankHealth) -> str:
-    """The health of the bank in one sentence."""
-    P, idle = len(health.usage), np.flatnonzero(health.idle)
-    pairs = np.argwhere(np.triu(health.likeness > ALIKE, k=1)).tolist()
-    use = "all in use" if len(idle) == 0 else f"{P - len(idle)} in use, {listed(idle.tolist())} idle"
-    alike = "no two are alike" if not pairs else "alike are " + ", ".join(f"{a} and {b}" for a, b in pairs)
-    if len(pairs) > MOST_PAIRS:
-        alike = f"{len(pairs)} pairs of them are alike, as each card says"
-    return f"{P} prototypes: {use}; {alike}."
+def gallery(scenes: Scenes, found: Sequence[Decomposition]) -> list[Exhibit]:
+    """The scenes that went best, those in the middle, and those that went worst; no scene twice.
 
-
-def _cards(report: Report) -> list[dict[str, Any]]:
-    health = report.health
-    cards = []
-    for p, colour in enumerate(prototype_colours(np.arange(len(report.prototypes)))):
-        near, seen = health.nearest(p), report.sightings[p]
-        cards.append(
-            {
-                "number": p,
-                "name": report.names.get(p, ""),
-                "colour": _hex(colour),
-                "prototype": _picture(as_rgb((report.prototypes[p] * report.masks[p])[..., None])),
-                "mask": _picture(as_rgb(report.masks[p][..., None])),
-                "places": None if seen.places is None else _picture(_heat(seen.places)),
-                "colours": [(_hex(value), f"{100 * share:.0f} %") for value, share in seen.colours],
-                "usage": f"{100 * health.usage[p]:.1f} %",
-                "idle": bool(health.idle[p]),
-                "error": "none" if np.isnan(health.error[p]) else f"{health.error[p]:.2g}",
-                "alike": "none" if near is None else f"{near} ({health.likeness[p, near]:.2f})",
-                "twin": near is not None and bool(health.likeness[p, near] > ALIKE),
-                "split": f"step {health.changed[p]:,}" if health.changed[p] > 0 else "never",
-            }
+    The FG-ARI counts first where it is known, as a scene that is painted well may still be cut wrongly.
+    """
+    agreement = np.zeros(len(found))
+    if scenes.labels is not None:
+        pairs = zip(scenes.labels, found, strict=True)
+        agreement = np.array([foreground_ari(labels, thing.instances) for labels, thing in pairs])
+    order = np.lexsort((np.array([thing.error for thing in found]), -agreement))
+    exhibits = []
+    for title, index in _picked(order.tolist()):
+        note = f"squared error {found[index].error:.3g}, {len(found[index])} objects"
+        exhibits.append(
+            Exhibit(
+                title=title,
+                note=note if scenes.labels is None else f"FG-ARI {agreement[index]:.4f}, {note}",
+                image=scenes.images[index].astype(np.float32) / 255,
+                found=found[index],
+            )
         )
-    return cards
+    return exhibits
 
 
-def _gallery(report: Report) -> list[dict[str, Any]]:
-    """The scenes with their whole pictures, and their objects alone: on canvases if these are small, else cut out."""
-    few = max((len(exhibit.found) for exhibit in report.gallery), default=0) <= LAYERS
-    behind = 0.0 if report.background is None else 0.5
-    rows, columns = tight_frame(report.masks)
-    scenes = []
-    for exhibit in report.gallery:
-        found, whole = exhibit.found, few and exhibit.image.shape[1] <= SMALL
-        image, painted, semantics, instances = panels(exhibit.image, found, 0)
-        left = as_rgb(BRIGHTER * np.abs(exhibit.image - found.reconstruction))
-        names = ("image", "painted", f"left over, x{BRIGHTER}", "kinds", "objects")
-        pictures = dict(zip(names, (image, painted, left, semantics, instances), strict=True))
-        bank = (report.prototypes, report.masks)
-        if not whole:
-            bank = (report.prototypes[:, rows, columns], report.masks[:, rows, columns])
-        alone = object_pictures(found, *bank, behind=behind, canvas=whole)[:SHOWN_OBJECTS]
-        kinds = found.prototype_ids[:SHOWN_OBJECTS]
-        scenes.append(
-            {
-                "title": exhibit.title,
-                "note": exhibit.note,
-                "pictures": {name: _picture(shown) for name, shown in pictures.items() if shown is not None},
-                "objects": [
-                    {"picture": _picture(picture), "name": report.names.get(kind, str(kind)), "colour": _hex(colour)}
-                    for picture, kind, colour in zip(alone, kinds.tolist(), prototype_colours(kinds), strict=True)
-                ],
-                "more": len(found) - len(alone),
-                "whole": whole,
-            }
-        )
-    return scenes
+def _picked(order: list[int]) -> Iterator[tuple[str, int]]:
+    """The first, middle and last of an order, with what they are called."""
+    n, middle = len(order), max(0, (len(order) - SHOWN) // 2)
+    places = {"best": range(SHOWN), "worst": range(n - 1, n - 1 - SHOWN, -1), "median": range(middle, middle + SHOWN)}
+    taken: dict[str, list[int]] = {}
+    used: set[int] = set()
+    for title, wanted in places.items():
+        taken[title] = [place for place in wanted if 0 <= place < n and place not in used]
+        used.update(taken[title])
+    for title in ("best", "median", "worst"):
+        yield from ((title, order[place]) for place in sorted(taken[title]))
 
 
-def _heat(places: Float[np.ndarray, "rows columns"]) -> UInt8[np.ndarray, "rows columns 3"]:
-    """A map of how often something was where, the most frequent place the max_colour."""
-    colours = colormaps["inferno"](np.sqrt(places / max(places.max(), 1e-12)))
-    return as_rgb(np.asarray(colours)[..., :3])
+def sightings(
+    found: Sequence[Decomposition], prototypes: Float[np.ndarray, "P h w"], masks: Float[np.ndarray, "P h w"]
+) -> list[Sightings]:
+    """What the objects of every prototype looked like, and where they were."""
+    if not any(map(len, found)):
+        return [Sightings() for _ in prototypes]
+    kinds = np.concatenate([thing.prototype_ids for thing in found])
+    colours = np.concatenate([thing.colours for thing in found])
+    centres = np.concatenate([thing.positions for thing in found]) + np.array(masks.shape[1:]) / 2
+    # A colour multiplies the prototype, so what is seen is the colour times the brightness under the mask.
+    inside = masks * (masks > OPAQUE)
+    bright = (prototypes * inside).sum(axis=(1, 2)) / np.maximum(inside.sum(axis=(1, 2)), 1e-6)
+    size: tuple[int, int] = found[0].instances.shape
+    return [
+        Sightings(colours=usual_colours(colours[kinds == p] * bright[p]), places=where(centres[kinds == p], size))
+        if (kinds == p).any()
+        else Sightings()
+        for p in range(len(prototypes))
+    ]
 
 
-def _hex(colour: UInt8[np.ndarray, "3"]) -> str:
-    return f"#{bytes(colour).hex()}"
+def usual_colours(colours: Float[np.ndarray, "n C"]) -> list[tuple[UInt8[np.ndarray, "3"], float]]:
+    """The most frequent colours with their shares, most frequent first; those near to each other are one."""
+    left = np.broadcast_to(colours.clip(0, 1), (len(colours), 3))
+    usual: list[tuple[UInt8[np.ndarray, "3"], float]] = []
+    while len(left) and len(usual) < COLOURS:
+        _, which, counts = np.unique(np.round(left * 8), axis=0, return_inverse=True, return_counts=True)
+        middle = left[which.ravel() == counts.argmax()].mean(axis=0)
+        near = np.linalg.norm(left - middle, axis=1) <= NEAR
+        colour = np.round(255 * left[near].mean(axis=0)).astype(np.uint8)
+        usual.append((colour, float(near.sum()) / len(colours)))
+        left = left[~near]
+    return sorted(usual, key=lambda pair: -pair[1])
 
 
-def _picture(pixels: UInt8[np.ndarray, "H W 3"]) -> str:
-    """A picture as the text of a data address, small enough for a page that is mailed."""
-    grey = bool((pixels == pixels[..., :1]).all())
-    flat: Shaped[np.ndarray, "..."] = np.ascontiguousarray(pixels[..., 0] if grey else pixels)
-    picture = Image.fromarray(flat)
-    if max(picture.size) > LARGEST:
-        picture.thumbnail((LARGEST, LARGEST))
-    buffer, kind = io.BytesIO(), "png"
-    picture.save(buffer, format=kind, optimize=True)
-    if buffer.tell() > HEAVY and features.check("webp"):
-        buffer, kind = io.BytesIO(), "webp"
-        picture.convert("RGB").save(buffer, format=kind, quality=88)
-    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+def where(centres: Float[np.ndarray, "n 2"], size: tuple[int, int]) -> Float[np.ndarray, "rows columns"]:
+    """How often objects were where, on a coarse, slightly blurred grid; what is outside counts at the border."""
+    cell = max(1.0, max(size) / CELLS)
+    rows, columns = (max(1, round(side / cell)) for side in size)
+    grid = np.zeros((rows, columns))
+    places = (centres / np.array(size) * (rows, columns)).astype(int).clip(0, (rows - 1, columns - 1))
+    np.add.at(grid, tuple(places.T), 1)
+    smooth: Float[np.ndarray, "rows columns"] = gaussian_filter(grid, 1.0, mode="reflect")
+    return smooth

@@ -18,8 +18,8 @@ from matplotlib.image import BboxImage
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox, TransformedBbox
 
+from pcdnet.colours import as_rgb, prototype_colours
 from pcdnet.errors import PcdnetError
-from pcdnet.output.colours import as_rgb, prototype_colours
 
 DPI = 300
 TEXT_WIDTH = 2100

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
+from pcdnet.colours import as_rgb
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.composition import stamp
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.inspection import stages
-from pcdnet.output.colours import as_rgb
 from pcdnet.output.figures import panels
 from pcdnet.serve.messages import Scene
 from pcdnet.serve.pictures import MOST_PIXELS

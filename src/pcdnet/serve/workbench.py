@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Float, UInt8
 
 import pcdnet
+from pcdnet.colours import as_rgb, instance_colours, prototype_colours
 from pcdnet.decomposition import Decomposition
 from pcdnet.model.inspection import Inspection, Proposal, inspect, locate
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
-from pcdnet.output.colours import as_rgb, instance_colours, prototype_colours
 from pcdnet.output.export.coco import FILE as COCO
 from pcdnet.output.export.coco import write_coco
 from pcdnet.output.export.record import named, records

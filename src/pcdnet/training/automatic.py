@@ -91,7 +91,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int) -> Choice:
         f"{'on black' if black else 'over a background that stands still'}",
         f"{len(blobs) / max(1, len({blob.image for blob in blobs})):.1f} things stand out in an image, at most {most}",
         f"they look like {len(seeds.prototypes)} shapes, the largest in frames of {frame[0]}x{frame[1]}",
-        f"an object must remove a squared error of {model.min_error_reduction:g}; the typical thing causes {energy:.2g}",
+        f"an object must reduce the squared error by {model.min_error_reduction:g}; the typical thing causes {energy:.2g}",
     )
     return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons)
 
@@ -102,7 +102,7 @@ def _frame(seeds: Seeds, largest: tuple[int, int]) -> tuple[int, int]:
     common = counts >= COMMON * counts.sum()
     masks = seeds.masks[common] > 0.5
     if not masks.any():
-        raise PcdnetError("nothing stands out in the images again and again; choose a --preset or give more images")
+        raise PcdnetError("nothing stands out in the images again and again; choose a preset or give more images")
     rows, columns = masks.any(axis=2).sum(axis=1).max(), masks.any(axis=1).sum(axis=1).max()
     return min(int(rows) + 2 * MARGIN, largest[0]), min(int(columns) + 2 * MARGIN, largest[1])
 

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from pcdnet.training.events import told
+from pcdnet.training.evaluation import small
+from pcdnet.training.events import in_words
 
 if TYPE_CHECKING:
-    from pcdnet.training.evaluation import Evaluation
     from pcdnet.training.loop import Progress
 
 SECONDS = 5.0
@@ -57,10 +57,10 @@ class TrainingDisplay:
             {"step": progress.step, "event": event.kind, "prototype": event.prototype, "source": event.source}
             for event in progress.events
         ]
-        for step, words in told(events):
+        for step, words in in_words(events):
             self._say(f"step {step}  {words}")
         if progress.validation is not None:
-            self._say(f"step {progress.step}  validation  {summary(progress.validation)}")
+            self._say(f"step {progress.step}  validation  {progress.validation}")
 
     def _say(self, words: str) -> None:
         # Lines that stay are not wrapped, for those who search them; a console that never wraps breaks live lines.
@@ -72,22 +72,12 @@ def line(progress: Progress) -> str:
     return "  ".join(
         [
             f"step {progress.step}",
-            f"loss {_small(progress.loss)}",
-            f"prototypes in use {progress.in_use}/{progress.prototypes}",
+            f"loss {small(progress.loss)}",
+            f"prototypes in use {progress.in_use}/{progress.num_prototypes}",
             f"{progress.images_per_second:.0f} images/s",
             f"ETA {clock(progress.eta)}",
         ]
     )
-
-
-def summary(scores: Evaluation) -> str:
-    """The scores that matter, in one line: FG-ARI or, where the truth is known as boxes only, F1 and AP50."""
-    parts = []
-    if scores.fg_ari is not None and scores.perfect is not None:
-        parts = [f"FG-ARI {scores.fg_ari:.4f}", f"perfect {100 * scores.perfect:.1f} %"]
-    elif scores.f1 is not None:
-        parts = [f"F1 {scores.f1:.4f}", *([] if scores.ap50 is None else [f"AP50 {scores.ap50:.4f}"])]
-    return "  ".join([*parts, f"MSE {_small(scores.mse)}", f"{scores.objects:.2f} objects per image"])
 
 
 def clock(seconds: float) -> str:
@@ -95,7 +85,3 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _small(value: float) -> str:
-    return f"{value:.4f}" if value >= 0.001 or value == 0 else f"{value:.1e}"

@@ -6,11 +6,14 @@ import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
+from numpy.typing import NDArray
 
+from pcdnet.data.sources import to_scenes
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.metrics import (
@@ -30,9 +33,9 @@ from pcdnet.model.network import CHUNK, PCDNet
 from pcdnet.scene import Boxes, Scenes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Evaluation:
-    """Scores of a model on scenes; those that need the truth are None where it is not known.
+    """Scores of a model on scenes; those that need the ground truth are None where it is not known.
 
     Detection is scored by boxes where these are known, by the masks of labels elsewhere, at an IoU of 0.5.
     """
@@ -58,7 +61,7 @@ class Evaluation:
     f1_at_30: float | None = None
     """The same at an IoU of 0.3."""
     ap50: float | None = None
-    """COCO's average precision at an IoU of 0.5, objects being ranked by their gain."""
+    """COCO's average precision at an IoU of 0.5, objects being ranked by their error reduction."""
     count_error: float | None = None
     """By how many objects the number found is wrong, on average."""
     count_bias: float | None = None
@@ -84,44 +87,78 @@ class Evaluation:
     seconds: float
     """Time of the decomposition."""
 
+    def __repr__(self) -> str:
+        return f"Evaluation({self.scenes:,} scenes  {self})"
+
+    def __str__(self) -> str:
+        """The scores that matter, in one line: FG-ARI or, where only boxes are known, F1 and AP50."""
+        parts = []
+        if self.fg_ari is not None and self.perfect is not None:
+            parts = [f"FG-ARI {self.fg_ari:.4f}", f"perfect {100 * self.perfect:.1f} %"]
+        elif self.f1 is not None:
+            parts = [f"F1 {self.f1:.4f}", *([] if self.ap50 is None else [f"AP50 {self.ap50:.4f}"])]
+        return "  ".join([*parts, f"MSE {small(self.mse)}", f"{self.objects:.2f} objects per image"])
+
     def to_dict(self) -> dict[str, Any]:
         """The scores by name."""
         return dataclasses.asdict(self)
 
 
-def evaluate(model: PCDNet, scenes: Scenes, *, refine: bool = True) -> Evaluation:
-    """Decompose the scenes and score the result; without `refine`, by plain greedy selection.
+def evaluate(model: PCDNet, data: str | Path | NDArray[np.generic] | Scenes, *, refined: bool = True) -> Evaluation:
+    """Decompose scenes and score the result; nothing in the model changes.
 
     Scenes are taken a few at a time, and only numbers are kept of them. The time is that of the decomposition alone.
+
+    Parameters
+    ----------
+    model
+        The model to score.
+    data
+        Scenes; or images as an array, a name or a path, as `fit` takes them. Scores that need the ground truth
+        are None where it is not known.
+    refined
+        Whether badly explained images are searched again; without it, selection is plain greedy.
+
+    Returns
+    -------
+    Evaluation
+        All scores; `to_dict` gives them by name.
+
+    Examples
+    --------
+    >>> from pcdnet import ModelConfig, PCDNet
+    >>> scores = evaluate(PCDNet(ModelConfig(num_prototypes=2)), np.zeros((3, 35, 35, 3), np.uint8))
+    >>> scores.scenes, scores.objects, scores.fg_ari
+    (3, 0.0, None)
     """
+    scenes = data if isinstance(data, Scenes) else to_scenes(data)
     _check(scenes)
     counted = _counted_kinds(scenes)
-    tally, seconds, config = _Tally(), 0.0, model.config
-    if not refine:
-        model.config = dataclasses.replace(config, restarts=0)
-    try:
-        for start in range(0, len(scenes), CHUNK):
-            part = scenes.part(slice(start, start + CHUNK))
-            begun = time.perf_counter()
-            found = model.decompose(part.images)
-            seconds += time.perf_counter() - begun
-            assert isinstance(found, list)
-            tally.add(part, found, counted)
-    finally:
-        model.config = config
+    tally, seconds = _Tally(), 0.0
+    for start in range(0, len(scenes), CHUNK):
+        part = scenes.part(slice(start, start + CHUNK))
+        begun = time.perf_counter()
+        found = model.decompose_all(part.images, refined=refined)
+        seconds += time.perf_counter() - begun
+        tally.add(part, found, counted)
     numbers = np.array(tally.objects)
-    full = numbers >= config.max_objects
+    full = numbers >= model.config.max_objects
     return Evaluation(
         scenes=len(scenes),
         **tally.scores(scenes.kinds),
         mse=float(np.mean(tally.errors)) / scenes.images[0].size,
         objects=float(numbers.mean()),
         at_limit=float(np.mean(full)),
-        limited=float(np.mean(full & (numbers != tally.truths) if tally.truths else full)),
+        limited=float(np.mean(full & (numbers != tally.true_counts) if tally.true_counts else full)),
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         images_per_second=len(scenes) / seconds,
         seconds=seconds,
     )
+
+
+def small(value: float) -> str:
+    """A loss or an error in few digits."""
+    return f"{value:.4f}" if value >= 0.001 or value == 0 else f"{value:.1e}"
 
 
 @dataclass(kw_only=True)
@@ -130,7 +167,7 @@ class _Tally:
 
     errors: list[float] = field(default_factory=list)
     objects: list[int] = field(default_factory=list)
-    truths: list[int] = field(default_factory=list)
+    true_counts: list[int] = field(default_factory=list)
     segmentation: list[Scores] = field(default_factory=list)
     matches: list[Matches] = field(default_factory=list)
 
@@ -147,7 +184,7 @@ class _Tally:
         else:
             return
         self.matches += new
-        self.truths += [len(scene.kinds) for scene in new]
+        self.true_counts += [len(scene.kinds) for scene in new]
 
     def scores(self, kinds: tuple[str, ...]) -> dict[str, Any]:
         """Every score that needs the truth, by its name; labels tell the count where boxes do so too."""
@@ -165,10 +202,10 @@ def _seen(found: Decomposition) -> Found:
     return found_objects(found.instances, found.prototype_ids, found.error_reductions)
 
 
-def _match_boxes(found: Decomposition, truth: Boxes, counted: Bool[np.ndarray, "kinds"]) -> Matches:
+def _match_boxes(found: Decomposition, true: Boxes, counted: Bool[np.ndarray, "kinds"]) -> Matches:
     seen = _seen(found)
-    counts = counted[truth.kinds] if len(counted) else None
-    return match_scene(seen, box_iou(seen.boxes, truth.corners), kinds=truth.kinds, counted=counts)
+    counts = counted[true.kinds] if len(counted) else None
+    return match_scene(seen, box_iou(seen.boxes, true.corners), kinds=true.kinds, counted=counts)
 
 
 def _match_masks(found: Decomposition, labels: np.ndarray) -> Matches:
@@ -187,12 +224,12 @@ def _counted_kinds(scenes: Scenes) -> Bool[np.ndarray, "kinds"]:
 
 
 def _check(scenes: Scenes) -> None:
-    """Complain where images and truth do not fit each other."""
+    """Refuse scenes whose images and ground truth do not fit each other."""
     if len(scenes) == 0:
         raise PcdnetError("there are 0 scenes to score; give at least one")
-    for name, truth in (("label maps", scenes.labels), ("lists of boxes", scenes.boxes)):
-        if truth is not None and len(truth) != len(scenes):
-            raise PcdnetError(f"there are {len(truth)} {name} for {len(scenes)} images; give one for every image")
+    for name, known in (("label maps", scenes.labels), ("lists of boxes", scenes.boxes)):
+        if known is not None and len(known) != len(scenes):
+            raise PcdnetError(f"there are {len(known)} {name} for {len(scenes)} images; give one for every image")
     if not scenes.kinds:
         return
     for index, boxes in enumerate(scenes.boxes or ()):

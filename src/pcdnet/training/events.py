@@ -10,7 +10,7 @@ MOST_NAMED = 4
 """More prototypes than this are counted, not named."""
 
 
-def told(events: Iterable[Mapping[str, Any]]) -> list[tuple[int, str]]:
+def in_words(events: Iterable[Mapping[str, Any]]) -> list[tuple[int, str]]:
     """The step and the sentence of every event, in order; prototypes that were centred in one step share one.
 
     An event has `step`, `event` (split or centre), `prototype` and `source`, as in a run's metrics.

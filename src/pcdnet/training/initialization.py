@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float32, Float64, Int64, UInt8
 from scipy import ndimage
 
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
 from pcdnet.training.reset import COPY_NOISE
 
@@ -169,8 +169,8 @@ def choose_seeds(blobs: list[Blob], count: int, frame: tuple[int, int], rng: np.
     whole = [blob for blob in blobs if not blob.cut and blob.mask.shape[0] <= h and blob.mask.shape[1] <= w]
     if not whole:
         raise PcdnetError(
-            f"no object of at most {h}x{w} pixels stands out from the background of the images; "
-            f"use --model.prototype-size for larger frames, or --train.init constant"
+            f"no object of at most {h}x{w} pixels stands out from the background of the images; use ",
+            *(Setting("model.prototype_size"), " for larger frames, or ", Setting("train.init", "constant")),
         )
     if len(whole) > MOST_BLOBS:
         whole = [whole[n] for n in np.sort(rng.choice(len(whole), MOST_BLOBS, replace=False))]

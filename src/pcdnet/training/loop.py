@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,31 +15,41 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pcdnet.config import Config
-from pcdnet.errors import PcdnetError
-from pcdnet.model.geometry import Geometry
+from pcdnet.errors import Interrupted, PcdnetError, Setting
 from pcdnet.model.network import PCDNet
+from pcdnet.model.storage import WEIGHTS, fill, load_tensors
+from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.evaluation import Evaluation, evaluate
 from pcdnet.training.initialization import init_from_images
 from pcdnet.training.loss import loss_of
 from pcdnet.training.noise import noisy_bank
 from pcdnet.training.reset import Event, Health, reset_prototypes
-from pcdnet.training.run import Run, State
 
-FIRST_HEALING = 100
-"""Before this step nobody knows yet which prototypes fare badly."""
+FIRST_RESET = 100
+"""Before this step it is not known yet which prototypes do badly."""
 COOL = 0.05
 """What is left of the learning rate at the end of the cooldown."""
 REPORT_SECONDS = 0.1
-"""`watch` is called at most about so often."""
+"""Seconds between two calls of `watch` at least."""
 SAVE_SECONDS = 20.0
-"""The state is saved at least so often."""
+"""Seconds between two savings of the state at most."""
 LOG_EVERY = 25
 """Steps between two lines of metrics."""
 
 
-class Interrupted(PcdnetError):
-    """Training was asked to stop, and did so after the step it was in."""
+@dataclass(slots=True)
+class State:
+    """Everything that changes in training, apart from the model and the optimizer."""
+
+    step: int
+    """Steps done."""
+    seconds: float
+    """Time that training took so far."""
+    best: float
+    """The best validation so far: less its mean squared error, so larger is better."""
+    health: Health
+    """How the prototypes are doing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,7 @@ class Progress:
     """The loss of the last step."""
     in_use: int
     """Prototypes that are chosen often enough to learn."""
-    prototypes: int
+    num_prototypes: int
     """Prototypes in all."""
     images_per_second: float
     """Images learned from in a second, of all the time so far."""
@@ -65,86 +75,69 @@ class Progress:
     validation: Evaluation | None
     """Scores, in steps that validated."""
     events: tuple[Event, ...]
-    """What was done to the bank in this step."""
+    """Prototypes that were reset or moved in this step."""
 
 
-def fit(
-    scenes: Scenes,
-    config: Config,
-    *,
-    valid: Scenes | None = None,
-    out: str | Path | None = None,
-    resume: bool = False,
-    force: bool = False,
-    minutes: float | None = None,
-    device: str = "cpu",
-    watch: Callable[[Progress], None] | None = None,
-    stop: Callable[[], bool] | None = None,
-) -> PCDNet:
-    """Learn prototypes from scenes, without looking at their labels; the best model by validation is returned.
-
-    With `out` the run is kept in a folder and can be resumed: whatever interrupted it, the end is the same as without
-    the interruption. `minutes` ends training early, on the same schedule compressed to the time there is.
-    """
-    _check(scenes, config, minutes)
-    target = _device(device)
-    run = None
-    if out is not None:
-        run = Run.open(out) if resume else Run.create(out, config, force=force)
-        config = run.config
-    trainer = _Trainer(scenes, valid or scenes.first(64), config, run, target, minutes)
-    if run is not None and resume and run.has_state():
-        trainer.restore(run)
-    else:
-        trainer.begin()
-    trainer.train(watch or (lambda _: None), stop or (lambda: False))
-    return trainer.finished()
-
-
-class _Trainer:
+class Trainer:
     """One training: owns the model, the optimizer, and where they stand."""
 
     def __init__(
         self,
         scenes: Scenes,
-        valid: Scenes,
+        validation: Scenes,
         config: Config,
-        run: Run | None,
+        run: RunFolder | None,
         device: torch.device,
         minutes: float | None,
     ) -> None:
-        self._images, self._valid, self._config, self._run = scenes.images, valid, config, run
+        self._images, self._validation, self._config, self._run = scenes.images, validation, config, run
         self._device, self._minutes = device, minutes
         H, W = scenes.images.shape[1:3]
-        torch.manual_seed(config.train.seed)  # the colour network's first weights
-        self._model = PCDNet(config.model, (H, W) if config.model.background else None).to(device).train()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.train.seed)  # the colour network's first weights
+            self._model = PCDNet(config.model, (H, W) if config.model.background else None).to(device).train()
         self._optimizer = torch.optim.Adam(self._groups(), lr=config.train.learning_rate)
         self._epoch, self._order = -1, np.arange(0)
         self._state = State(0, 0.0, -math.inf, Health.start(config.model.num_prototypes))
-        self._best = {name: value.clone() for name, value in self._model.state_dict().items()}
+        self._best = self._weights()
 
-    def begin(self) -> None:
-        """Give the bank what training starts from."""
-        if self._config.train.init == "images":
+    def begin(self, start: PCDNet | None = None) -> None:
+        """Give the bank its first values: those of another model, shapes in the images, or the paper's constants."""
+        if start is not None:
+            self._model.load_state_dict(start.state_dict())
+        elif self._config.train.init == "images":
             init_from_images(self._model, self._images, self._config.train.seed)
         elif self._model.background is not None:
             mean = self._images.mean(axis=0, dtype=np.float64) / 255
-            self._model.background.data.copy_(torch.from_numpy(mean).permute(2, 0, 1))
+            with torch.no_grad():
+                self._model.background.copy_(torch.from_numpy(mean).permute(2, 0, 1))
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: value.clone() for name, value in self._model.state_dict().items()}
 
     def _groups(self) -> list[dict[str, Any]]:
-        """What is learned, and at which pace; the background has its own."""
+        """What is learned, and with which factor on the learning rate; the background has its own."""
         others = [value for name, value in self._model.named_parameters() if name != "background"]
-        groups: list[dict[str, Any]] = [{"params": others, "pace": 1.0}]
+        groups: list[dict[str, Any]] = [{"params": others, "lr_scale": 1.0}]
         if self._model.background is not None:
-            groups.append({"params": [self._model.background], "pace": self._config.train.background_lr_scale})
+            groups.append({"params": [self._model.background], "lr_scale": self._config.train.background_lr_scale})
         return groups
 
-    def restore(self, run: Run) -> None:
+    def restore(self, run: RunFolder) -> None:
         """Go on where the run stopped."""
-        self._state = run.load_state(self._model, self._optimizer)
+        tensors, words = run.load_state()
+        path = run.path / STATE
+        fill(self._model, _part(tensors, "model."), path)
+        for name, parameter in self._model.named_parameters():
+            kept = _part(tensors, f"optimizer.{name}.")
+            if kept:
+                moments = {key: kept[key].to(parameter.device) for key in ("exp_avg", "exp_avg_sq")}
+                self._optimizer.state[parameter] = {"step": kept["step"], **moments}
+        health = Health(**_part(tensors, "health."))
+        self._state = State(words["step"], words["seconds"], words["best"], health)
         run.rewind(self._state.step)
-        if self._state.best > -math.inf:
-            self._best = dict(run.load_weights())
+        if run.has_weights and self._state.best > -math.inf:
+            self._best = load_tensors(run.path / WEIGHTS)[0]
 
     def train(self, watch: Callable[[Progress], None], stop: Callable[[], bool]) -> None:
         """All steps that are left."""
@@ -169,12 +162,15 @@ class _Trainer:
                 watch(progress)
                 watched = now
             if asked and not last:
-                where = (
-                    f"go on with --resume --out {self._run.folder}"
-                    if self._run
-                    else "nothing was kept, as there is no --out"
-                )
-                raise Interrupted(f"stopped after step {state.step} of {train.steps}; {where}")
+                raise Interrupted(f"stopped after step {state.step} of {train.steps}; ", *self._how_to_go_on())
+        if state.best == -math.inf:  # the time was over before the first validation
+            self._validate()
+            self._save()
+
+    def _how_to_go_on(self) -> tuple[str | Setting, ...]:
+        if self._run is None:
+            return "nothing was kept, as there is no ", Setting("out")
+        return "go on with ", Setting("resume", True), " ", Setting("out", str(self._run.path))
 
     def finished(self) -> PCDNet:
         """The best model, in evaluation mode."""
@@ -187,31 +183,28 @@ class _Trainer:
         return share if self._minutes is None else max(share, self._state.seconds / (60 * self._minutes))
 
     def _step(self) -> tuple[float, float, tuple[Event, ...]]:
-        """Learn from one batch: the loss, the learning rate, and what healing did."""
+        """Learn from one batch: the loss, the learning rate, and which prototypes were reset."""
         train, step, share = self._config.train, self._state.step, self._share()
         model, optimizer, health = self._model, self._optimizer, self._state.health
         # A generator of its own for every step: a resumed run draws what the unbroken one would have drawn.
         rng = torch.Generator().manual_seed(train.seed * 1_000_000_007 + step)
         rate = self._rate(share)
         for group in optimizer.param_groups:
-            group["lr"] = rate * group["pace"]
+            group["lr"] = rate * group["lr_scale"]
         images = self._batch(step)
         layers = model(images, noisy_bank(model, train, step, share, rng))
         loss = loss_of(images, layers.reconstruction, model.prototypes, model.masks, self._config.loss)
         if not torch.isfinite(loss):
-            kept = (
-                f"the last good weights are in {self._run.folder}" if self._run else "give --out to keep good weights"
-            )
-            raise PcdnetError(
-                f"the loss is {loss.item()} at step {step}; lower --train.learning-rate ({train.learning_rate}); {kept}"
-            )
+            kept: tuple[str | Setting, ...] = ("set ", Setting("out"), " to keep good weights")
+            if self._run is not None:
+                kept = (f"the last good weights are in {self._run.path}",)
+            rate_now = Setting("train.learning_rate", train.learning_rate)
+            raise PcdnetError(f"the loss is {loss.item()} at step {step}; lower ", rate_now, "; ", *kept)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         health.observe(images, layers)
-        due = (
-            train.reset_every and step >= FIRST_HEALING and step % train.reset_every == 0 and share < train.reset_until
-        )
+        due = train.reset_every and step >= FIRST_RESET and step % train.reset_every == 0 and share < train.reset_until
         events = tuple(reset_prototypes(model, optimizer, health, train, step + 1, rng)) if due else ()
         return loss.item(), rate, events
 
@@ -236,11 +229,11 @@ class _Trainer:
 
     def _validate(self) -> Evaluation:
         """Score the model; keep it if it is the best."""
-        found = evaluate(self._model, self._valid, refine=False)
-        # By the error, not by the labels: the model is chosen as it is trained, without looking at the truth.
+        found = evaluate(self._model, self._validation, refined=False)
+        # By the error, not by the labels: the model is chosen as it is trained, without looking at the ground truth.
         if -found.mse >= self._state.best:
             self._state.best = -found.mse
-            self._best = {name: value.clone() for name, value in self._model.state_dict().items()}
+            self._best = self._weights()
             if self._run is not None:
                 self._run.save_weights(self._model)
         return found
@@ -253,7 +246,7 @@ class _Trainer:
             steps=train.steps,
             loss=loss,
             in_use=state.health.in_use(),
-            prototypes=self._config.model.num_prototypes,
+            num_prototypes=self._config.model.num_prototypes,
             images_per_second=state.step * train.batch / max(state.seconds, 1e-9),
             seconds=state.seconds,
             eta=state.seconds * (1 - share) / max(share, 1e-9) if share < 1 else 0.0,
@@ -279,32 +272,16 @@ class _Trainer:
             self._run.log(step=progress.step, validation=progress.validation.to_dict())
 
     def _save(self) -> None:
-        if self._run is not None:
-            self._run.save_state(self._model, self._optimizer, self._state)
+        if self._run is None:
+            return
+        state, tensors = self._state, {f"model.{name}": value for name, value in self._model.state_dict().items()}
+        for name, parameter in self._model.named_parameters():
+            for key, value in self._optimizer.state.get(parameter, {}).items():
+                tensors[f"optimizer.{name}.{key}"] = value
+        tensors |= {f"health.{field.name}": getattr(state.health, field.name) for field in dataclasses.fields(Health)}
+        self._run.save_state(tensors, {"step": state.step, "seconds": state.seconds, "best": state.best})
 
 
-def _check(scenes: Scenes, config: Config, minutes: float | None) -> None:
-    count, channels = len(scenes), scenes.images.shape[-1]
-    if count < config.train.batch:
-        raise PcdnetError(
-            f"there are {count} scenes for batches of {config.train.batch}; "
-            f"give more, or use --train.batch {max(count, 1)}"
-        )
-    if channels != config.model.channels:
-        raise PcdnetError(
-            f"the scenes have {channels} channels, the model {config.model.channels}; use --model.channels {channels}"
-        )
-    H, W = scenes.images.shape[1:3]
-    Geometry.for_overhang((H, W), config.model.prototype_size, config.model.overhang)  # refuses what cannot fit
-    if minutes is not None and not minutes > 0:
-        raise PcdnetError(f"--minutes is {minutes}; give more than 0")
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise PcdnetError(f"the device {name!r} cannot be used: {reason}; use --device cpu") from None
-    return device
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Those of the tensors whose names begin so, without it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

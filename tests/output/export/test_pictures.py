@@ -11,7 +11,7 @@ from PIL import Image
 
 from pcdnet.decomposition import Decomposition
 from pcdnet.names import Names
-from pcdnet.output.colours import as_rgb, instance_colours, prototype_colours
+from pcdnet.colours import as_rgb, instance_colours, prototype_colours
 from pcdnet.output.export.pictures import overlay, picture_files, write_pictures
 from tests.output.export.found import NAMES, random_decomposition
 

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Int
-from numpy import ndarray
 from torch import nn
 
-from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.colour import ColourNetwork
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.onnx.evidence import canvas, cells
 from pcdnet.model.onnx.graph import Value, gather, node, reshape, transpose
 from pcdnet.model.onnx.localization import numbers
 from pcdnet.model.onnx.peaks import Places
+from pcdnet.model.plan import SearchPlan
 
 
 def network_colours(
-    images: Value,
-    shape: tuple[int, int],
-    network: ColourNetwork,
-    bank: PrototypeBank,
-    offset: Int[ndarray, "P 2"],
-    geometry: Geometry,
-    places: Places,
+    images: Value, shape: tuple[int, int], network: ColourNetwork, plan: SearchPlan, places: Places
 ) -> Value:
     """The network's colours of the candidates of images of `shape` (B, C): (B T C).
 
-    The bank is the model's own: the network sees its frames, in which the tight ones lie at `offset`.
+    The network sees the bank's own frames, in which the tight ones lie at the plan's offset.
     """
+    bank, geometry, offset = plan.bank, plan.geometry, plan.offset.cpu().numpy()
     (B, C), (my, mx), (h, w), K = shape, geometry.padding, bank.frame, places.peaks
     frames = Geometry(geometry.image, bank.frame, (my + h, mx + w))
     Y, X = frames.canvas

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -12,16 +11,15 @@ import numpy as np
 from onnx import checker, helper
 
 from pcdnet.config import ModelConfig
-from pcdnet.errors import PcdnetError
-from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.geometry import Geometry
-from pcdnet.model.network import REACH, PCDNet
+from pcdnet.errors import PcdnetError, Setting
+from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx.colour import network_colours
 from pcdnet.model.onnx.graph import FLOAT, Graph, Value, expand, gather, unsqueeze, where
 from pcdnet.model.onnx.localization import error_reduction_maps, numbers, phase_maps
 from pcdnet.model.onnx.peaks import propose
 from pcdnet.model.onnx.selection import select
 from pcdnet.model.onnx.solidity import solid
+from pcdnet.model.plan import SearchPlan
 from pcdnet.model.selection import EMPTY
 
 OPSET, IR = 17, 8
@@ -57,23 +55,23 @@ MEANING = {
     "reconstruction": "batch x channels x height x width: the image that the objects make",
     "prototype": f"batch x objects, front to back: which prototype, or {EMPTY} where there are no more objects",
     "position": "batch x objects x 2: row and column of the prototype's frame; negative where it hangs over the border",
-    "colour": "batch x objects x channels: reduction per channel on the grey prototype",
+    "colour": "batch x objects x channels: factor per channel on the grey prototype",
     "gain": "batch x objects: how much the squared error fell with the object",
     "instances": "batch x height x width: 0 is background, n + 1 the n-th object from the front",
 }
 """What goes into the graph and what comes out of it, in this order."""
 
 
-def written(model: PCDNet, size: tuple[int, int], batch: int, names: Sequence[str]) -> bytes:
+def written(model: PCDNet, size: tuple[int, int], batch: int) -> bytes:
     """The ONNX file; see `pcdnet.model.onnx.to_onnx`."""
-    raw = PrototypeBank(model.prototypes, model.masks, model.background)
-    bank = raw.map(lambda values: values.detach().cpu().float().clamp(0, 1))
     _check_config(model.config)
-    _check(bank, size, batch)
+    _check(model, size, batch)
+    bank = model.weights().map(lambda values: values.detach().cpu().float().clamp(0, 1))
+    plan = SearchPlan.derive(bank, size, model.config)
     config, N = model.config, model.config.max_objects
     graph = Graph()
     images = graph.value(FLOAT, "images")
-    found = _found(graph, images, model, bank, size, batch)
+    found = _found(graph, images, model, plan, batch)
     (H, W), C = size, config.channels
     shapes = ((batch, C, H, W), (batch, N), (batch, N, 2), (batch, N, C), (batch, N), (batch, H, W))
     content = graph.proto(
@@ -87,7 +85,7 @@ def written(model: PCDNet, size: tuple[int, int], batch: int, names: Sequence[st
     proto = helper.make_model(content, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
     proto.producer_name, proto.producer_version = "pcdnet", version("pcdnet")
     proto.doc_string = "Finds the objects in images and explains every image as a stack of them."
-    helper.set_model_props(proto, _metadata(model, size, batch, names))
+    helper.set_model_props(proto, _metadata(model, size, batch))
     checker.check_model(proto)
     whole: bytes = proto.SerializeToString()
     return whole
@@ -99,13 +97,15 @@ def _check_config(config: ModelConfig) -> None:
         value = getattr(config, field.name)
         if field.name not in NUMBERS and value not in WAYS.get(field.name, (field.default,)):
             raise PcdnetError(
-                f"model.{field.name} is {value!r}, which an ONNX file cannot express; "
-                f"train with {field.default!r}, or use the model in Python"
+                Setting(f"model.{field.name}", value),
+                " cannot be expressed in an ONNX file; train with ",
+                Setting(f"model.{field.name}", field.default),
+                ", or use the model in Python",
             )
 
 
-def _check(bank: PrototypeBank, size: tuple[int, int], batch: int) -> None:
-    (h, w), (H, W) = bank.frame, size
+def _check(model: PCDNet, size: tuple[int, int], batch: int) -> None:
+    (h, w), (H, W) = model.config.prototype_size, size
     if batch < 1:
         raise PcdnetError(f"the batch is {batch}; give how many images a call is to take, at least 1")
     if max(H, W) > LARGEST:
@@ -113,41 +113,34 @@ def _check(bank: PrototypeBank, size: tuple[int, int], batch: int) -> None:
             f"images of {H}x{W} are too large for an ONNX file; cut or shrink them to {LARGEST} pixels a side"
         )
     if h > H or w > W:
-        raise PcdnetError(f"images of {H}x{W} are smaller than the prototypes ({h}x{w}); give a larger --size")
-    if bank.background is not None and tuple(bank.background.shape[1:]) != size:
-        height, width = bank.background.shape[1:]
         raise PcdnetError(
-            f"images of {H}x{W} do not fit the background of {height}x{width}; leave out --size, or give that"
+            f"images of {H}x{W} are smaller than the prototypes ({h}x{w}); give a larger ", Setting("size")
+        )
+    if model.image_size not in (None, size):
+        raise PcdnetError(
+            f"images of {H}x{W} do not fit the model's background; use ", Setting("size", model.image_size)
         )
 
 
-def _found(
-    graph: Graph, images: Value, model: PCDNet, bank: PrototypeBank, size: tuple[int, int], batch: int
-) -> list[Value]:
+def _found(graph: Graph, images: Value, model: PCDNet, plan: SearchPlan, batch: int) -> list[Value]:
     """The whole way from images to the outputs, named as in MEANING."""
-    config, shape = model.config, (batch, model.config.channels)
-    tight, offset = bank.tight()
-    geometry = Geometry.for_overhang(size, tight.frame, config.overhang)
-    if config.localization == "phase":
-        maps, reach = phase_maps(images, tight, geometry), 1
-    else:
-        maps = error_reduction_maps(images, shape, tight, geometry, config.max_colour)
-        reach = max(1, int(REACH * min(geometry.frame)))
-    places = propose(maps, batch, len(tight.prototypes), geometry, config.peaks_per_prototype, reach)
+    config, shape = plan.config, (batch, plan.config.channels)
+    maps = phase_maps(images, plan) if config.localization == "phase" else error_reduction_maps(images, shape, plan)
+    places = propose(maps, batch, plan)
     if config.min_solid > 0:
-        there = solid(images, shape, tight, geometry, places, config.min_solid, config.max_colour)
+        there = solid(images, shape, plan, places)
         places = dataclasses.replace(places, exists=places.exists & there)
     colours: Value | None = None
     if model.colour is not None:
-        colours = network_colours(images, shape, model.colour, bank, offset.numpy(), geometry, places)
+        colours = network_colours(images, shape, model.colour, plan, places)
     elif config.colour == "none":
-        colours = expand(graph.constant(1.0), batch, len(tight.prototypes) * places.peaks, config.channels)
-    chosen = select(images, batch, tight, geometry, places, colours, config)
+        colours = expand(graph.constant(1.0), batch, len(plan.boxes) * places.peaks, config.channels)
+    chosen = select(images, batch, plan, places, colours)
     painted = chosen.painted
-    if bank.background is not None:
-        painted = painted + chosen.shining * numbers(bank.background)
+    if plan.bank.background is not None:
+        painted = painted + chosen.clear * numbers(plan.bank.background)
     # From the tight frame on the canvas to the bank's own frame on the image.
-    shift = graph.constant(offset.numpy() + np.array(geometry.padding))
+    shift = graph.constant(plan.offset.numpy() + np.array(plan.geometry.padding))
     there = chosen.prototype >= 0
     position = chosen.corner - gather(shift, where(there, chosen.prototype, 0))
     position = where(unsqueeze(there, -1), position, 0)
@@ -162,13 +155,13 @@ def _named(value: Value, name: str) -> Value:
     return named
 
 
-def _metadata(model: PCDNet, size: tuple[int, int], batch: int, names: Sequence[str]) -> dict[str, str]:
+def _metadata(model: PCDNet, size: tuple[int, int], batch: int) -> dict[str, str]:
     """What the graph alone does not say, all as texts."""
     config = model.config
     words = {
         "pcdnet_version": version("pcdnet"),
         "preprocessing": "RGB" if config.channels == 3 else "grey",
-        "selection": "greedy, as pcdnet chooses with refinement = 0",
+        "selection": "greedy, as pcdnet chooses with restarts = 0",
         "image_size": json.dumps(size),
         "prototype_size": json.dumps(config.prototype_size),
         "batch": str(batch),
@@ -178,4 +171,4 @@ def _metadata(model: PCDNet, size: tuple[int, int], batch: int, names: Sequence[
         "min_error_reduction": str(config.min_error_reduction),
     }
     words["preprocessing"] += " pixels of 0 to 255 as float32, divided by 255, channels before height and width"
-    return {**words, "prototype_names": json.dumps(list(names))} if names else words
+    return {**words, "prototype_names": json.dumps(list(model.names))}

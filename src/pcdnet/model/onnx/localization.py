@@ -12,22 +12,23 @@ from jaxtyping import Float, Float32, Int
 from numpy import ndarray
 from torch import Tensor
 
-from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.evidence import TINY
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.onnx.graph import Value, clip, concat, highest, node, pad, part, reshape, total, transpose, unsqueeze
+from pcdnet.model.plan import SearchPlan
 from pcdnet.model.spectrum import NOISE_FLOOR
 
 
-def phase_maps(images: Value, bank: PrototypeBank, geometry: Geometry) -> Value:
+def phase_maps(images: Value, plan: SearchPlan) -> Value:
     """Phase correlation, the best channel of every place: (B P rows columns)."""
+    bank, geometry = plan.tight, plan.geometry
     (H, W), (h, w), (my, mx), (Y, X) = geometry.image, geometry.frame, geometry.padding, geometry.grid
     rows, columns = geometry.positions
     seen = images if bank.background is None else images - numbers(bank.background)
     F = _phases(seen, np.arange(H), np.arange(W), geometry.grid)
     # Prototypes begin at -margin, which puts the first admissible position at the maps' origin.
-    sought = images.graph.constant(numbers(bank.prototypes * bank.masks))
-    S = _phases(sought, np.arange(h) - my, np.arange(w) - mx, geometry.grid)
+    templates = images.graph.constant(numbers(bank.prototypes * bank.masks))
+    S = _phases(templates, np.arange(h) - my, np.arange(w) - mx, geometry.grid)
     # F times the conjugate of S is (F_re, F_im) S_re + (F_im, -F_re) S_im.
     (F_re, F_im), (S_re, S_im) = ((part(x, -2, 0, Y), part(x, -2, Y, 2 * Y)) for x in (F, S))
     upright, turned = unsqueeze(F, 1), unsqueeze(concat([F_im, 0 - F_re], -2), 1)
@@ -41,13 +42,12 @@ def phase_maps(images: Value, bank: PrototypeBank, geometry: Geometry) -> Value:
     return highest(part(lines, -2, 0, rows) @ re + part(lines, -2, rows, 2 * rows) @ im, 2)
 
 
-def error_reduction_maps(
-    images: Value, shape: tuple[int, int], bank: PrototypeBank, geometry: Geometry, max_colour: float
-) -> Value:
-    """What every prototype would reduction everywhere over the bare background: (B P rows columns).
+def error_reduction_maps(images: Value, shape: tuple[int, int], plan: SearchPlan) -> Value:
+    """By how much every prototype would reduce the error everywhere over the bare background: (B P rows columns).
 
     `shape` is (B, C). Sums over windows are convolutions here: frames are small.
     """
+    bank, geometry = plan.tight, plan.geometry
     (B, C), T, M, graph = shape, bank.prototypes, bank.masks, images.graph
     q = _sums(graph.constant(np.ones((1, 1, *geometry.image))), (1, 1), (M * T).square(), geometry)
     a = _sums(images, shape, M * T, geometry)
@@ -57,9 +57,14 @@ def error_reduction_maps(
         a = a - _sums(behind, (1, C), M * (1 - M) * T, geometry)
         k = 2 * _sums(total(images * behind, 1, keep=True), (B, 1), M, geometry)
         k = total(k - _sums(total(behind * behind, 1, keep=True), (1, 1), M * (2 - M), geometry), 2)
-    colour = clip(a / node("Max", q, TINY), 0, max_colour)
+    colour = least_squares(a, q, plan.config.max_colour)
     reductions = total(colour * (2 * a - colour * q), 2)
     return reductions if k is None else reductions - k
+
+
+def least_squares(a: Value, q: Value, max_colour: float) -> Value:
+    """The colour of the largest error reduction within [0, max_colour]."""
+    return clip(a / node("Max", q, TINY), 0, max_colour)
 
 
 def numbers(tensor: Tensor) -> Float32[ndarray, "*any"]:

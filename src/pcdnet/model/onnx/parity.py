@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pcdnet.model.composition import compose
-from pcdnet.model.geometry import Geometry
+from pcdnet.model.composition import compose_objects
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import require
 
@@ -75,11 +74,7 @@ def sample(model: PCDNet, size: tuple[int, int], batch: int, seed: int = 0) -> F
     colour = 0.4 + 0.6 * torch.rand(*shape, config.channels, generator=rng)
     if config.colour == "none":
         colour = torch.ones_like(colour)
-    background = torch.zeros(config.channels, H, W) if bank.background is None else bank.background
-    textures = bank.prototypes[index][..., None] * colour[:, :, None, None]
-    whole = Geometry(size, bank.frame, (h - 1, w - 1))
-    exists = torch.ones_like(index, dtype=torch.bool)
-    return compose(textures, bank.masks[index], row, column, exists, background, whole).clamp(0, 1)
+    return compose_objects(bank, index, row, column, colour, size).clamp(0, 1)
 
 
 def _greedy(model: PCDNet) -> PCDNet:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcdnet.model.geometry import Geometry
 from pcdnet.model.onnx.graph import Value, largest, node, pad, part, pick, reshape, some, unsqueeze, where
 from pcdnet.model.peaks import SPARE
+from pcdnet.model.plan import SearchPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class Places:
     """K, the number of candidates per prototype."""
 
 
-def propose(maps: Value, batch: int, prototypes: int, geometry: Geometry, peaks: int, reach: int) -> Places:
-    """The `peaks` highest local maxima of maps (B P rows columns), at most one within `reach` rows and columns."""
-    Y, X = geometry.positions
-    count = min(peaks, Y * X)
+def propose(maps: Value, batch: int, plan: SearchPlan) -> Places:
+    """The highest local maxima of maps (B P rows columns), at most one within the plan's reach."""
+    (Y, X), prototypes, reach = plan.geometry.positions, len(plan.boxes), plan.reach
+    count = min(plan.config.peaks_per_prototype, Y * X)
     heights = reshape(where(_local_maxima(maps, Y, X), maps, -np.inf), batch, prototypes, Y * X)
     tried = count if reach == 1 else min(SPARE * count, Y * X)
     height, index = largest(heights, tried)

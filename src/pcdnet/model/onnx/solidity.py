@@ -5,31 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.evidence import TINY
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.onnx.evidence import canvas, cells
-from pcdnet.model.onnx.graph import FLOAT, Value, cast, clip, concat, expand, gather, node, part, reshape, total
-from pcdnet.model.onnx.localization import numbers
+from pcdnet.model.onnx.graph import FLOAT, Value, cast, concat, expand, gather, node, part, reshape, total
+from pcdnet.model.onnx.localization import least_squares, numbers
 from pcdnet.model.onnx.peaks import Places
-from pcdnet.model.solidity import LEAST_FALL
-
-LEAST_AREA = 1e-6
-"""What has less of a mask than this has no pixels to be seen in."""
+from pcdnet.model.plan import SearchPlan
+from pcdnet.model.solidity import LEAST_AREA, LEAST_FALL
 
 
-def solid(
-    images: Value,
-    shape: tuple[int, int],
-    bank: PrototypeBank,
-    geometry: Geometry,
-    places: Places,
-    least: float,
-    max_colour: float,
-) -> Value:
-    """Which candidates, alone over the background, lower the error in at least this share of their pixels: (B T).
+def solid(images: Value, shape: tuple[int, int], plan: SearchPlan, places: Places) -> Value:
+    """Which candidates, alone over the background, lower the error in enough of their pixels: (B T).
 
-    `shape` is (B, C). The closed form colours them here, whatever colours them later.
+    `shape` is (B, C). Least squares colours them here, whatever colours them later.
     """
+    bank, geometry, config = plan.tight, plan.geometry, plan.config
     (B, C), P, K, (Y, X) = shape, len(bank.prototypes), places.peaks, geometry.canvas
     corner = places.row * X + places.column
 
@@ -45,11 +35,11 @@ def solid(
     M = inside * mask
     a = total((image - (1 - M) * behind) * (M * T), 3, keep=True)
     q = total((M * T) * (M * T), 3, keep=True)
-    change = M * (clip(a / node("Max", q, TINY), 0, max_colour) * T - behind)
+    change = M * (least_squares(a, q, config.max_colour) * T - behind)
     fall = total(change * (2 * (image - behind) - change), 4, keep=True)
     better = M * cast(fall > LEAST_FALL * C, FLOAT)
     share = total(better, 3) / node("Max", total(M, 3), LEAST_AREA)
-    return reshape(share >= least, B, P * K)
+    return reshape(share >= config.min_solid, B, P * K)
 
 
 def _under(images: Value, channels: int, bank: PrototypeBank, geometry: Geometry) -> Value:

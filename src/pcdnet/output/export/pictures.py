@@ -18,11 +18,11 @@ from jaxtyping import Bool, Int32, UInt8
 from PIL import Image, ImageDraw, ImageFont
 from PIL.PngImagePlugin import PngInfo
 
+from pcdnet.colours import as_rgb, instance_colours, prototype_colours
 from pcdnet.decomposition import Decomposition
 from pcdnet.files import folder as made
 from pcdnet.files import whole_file
 from pcdnet.names import Names
-from pcdnet.output.colours import as_rgb, instance_colours, prototype_colours
 
 KINDS = ("reconstruction", "instances", "semantics", "overlay")
 """The pictures of an image."""

@@ -1,4 +1,4 @@
-"""Intake: turn what users call images into a checked batch."""
+"""Batch: arrays that users call images, as a checked batch of tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import PcdnetError, Setting
 
 
 def to_batch(images: NDArray[np.generic], channels: int) -> Float[Tensor, "B C H W"]:
@@ -27,7 +27,8 @@ def to_batch(images: NDArray[np.generic], channels: int) -> Float[Tensor, "B C H
     if images.shape[-1] != channels:
         raise PcdnetError(
             f"images have shape {shape}, so {images.shape[-1]} channels, but the model wants {channels}; "
-            f"convert them to {'grey' if channels == 1 else 'RGB'} or use --model.channels {images.shape[-1]}"
+            f"convert them to {'grey' if channels == 1 else 'RGB'} or use ",
+            Setting("model.channels", images.shape[-1]),
         )
     batch = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
     batch = (

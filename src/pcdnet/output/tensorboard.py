@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from pcdnet.errors import PcdnetError
 from pcdnet.output.curves import QUALITY
 from pcdnet.output.figures import prototype_sheet
-from pcdnet.training.run import METRICS, WEIGHTS, load
+from pcdnet.run import METRICS, TENSORBOARD, RunFolder
 
 if TYPE_CHECKING:
     from pcdnet.training.loop import Progress
 
-FOLDER = "tensorboard"
 SCALARS = {"loss": "loss", "learning_rate": "lr", "in_use": "in_use"}
 
 
-class Board:
+@contextmanager
+def board(run: Path, *, wanted: bool = True) -> Iterator[Callable[[Progress], None] | None]:
+    """What `fit` can be watched by to write event files for TensorBoard; nothing where they are not wanted."""
+    if not wanted:
+        yield None
+        return
+    follower = _Board(run)
+    try:
+        yield follower.follow
+    finally:
+        follower.close()
+
+
+class _Board:
     """Follows a run's metrics file: what TensorBoard shows is what the file holds, resumed parts included."""
 
     def __init__(self, run: Path) -> None:
@@ -30,7 +43,7 @@ class Board:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise PcdnetError(
-                "--tensorboard needs a package that is not installed; install it with: pip install tensorboard"
+                "TensorBoard is not installed; install it with: pip install 'pcdnet[tensorboard]'"
             ) from None
         self._run, self._make = run, SummaryWriter
         self._writer: Any = None
@@ -45,8 +58,9 @@ class Board:
                 for line in file:
                     self._read += len(line)
                     _pass_on(writer, json.loads(line))
-        if progress.validation is not None and (self._run / WEIGHTS).is_file():
-            writer.add_image("prototypes", _sheet(self._run), progress.step, dataformats="HWC")
+        run = RunFolder.open(self._run)
+        if progress.validation is not None and run.has_weights:
+            writer.add_image("prototypes", _sheet(run), progress.step, dataformats="HWC")
 
     def close(self) -> None:
         """Write what is left."""
@@ -56,9 +70,9 @@ class Board:
     def _open(self) -> Any:
         # Not before training has begun: a folder that is refused must stay as it was.
         if self._writer is None:
-            for old in (self._run / FOLDER).glob("events.out.tfevents*"):
+            for old in (self._run / TENSORBOARD).glob("events.out.tfevents*"):
                 old.unlink()
-            self._writer = self._make(self._run / FOLDER)
+            self._writer = self._make(self._run / TENSORBOARD)
         return self._writer
 
 
@@ -73,9 +87,8 @@ def _pass_on(writer: Any, line: dict[str, Any]) -> None:
             break
 
 
-def _sheet(run: Path) -> np.ndarray:
-    with torch.no_grad():
-        bank = load(run).bank()
-    canvas = FigureCanvasAgg(prototype_sheet(bank.prototypes.numpy(), bank.masks.numpy()))
+def _sheet(run: RunFolder) -> np.ndarray:
+    bank = run.load_model().bank().to_numpy()
+    canvas = FigureCanvasAgg(prototype_sheet(bank.prototypes, bank.masks))
     canvas.draw()  # type: ignore[no-untyped-call]
     return np.asarray(canvas.buffer_rgba())[..., :3]  # type: ignore[no-untyped-call]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pcdnet.errors import PcdnetError
-from pcdnet.model.intake import check_batch, to_batch
+from pcdnet.model.batch import check_batch, to_batch
 
 
 def test_bytes_and_floats_mean_the_same_image() -> None:

@@ -17,7 +17,7 @@ from PIL import Image
 
 from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.decomposition import Decomposition
-from pcdnet.output.report import (
+from pcdnet.output.page import (
     ALIKE,
     HEAVY,
     IDLE,
@@ -302,7 +302,7 @@ def test_use_of_nothing_is_nothing() -> None:
 
 
 def test_the_report_needs_no_torch() -> None:
-    code = "import sys, pcdnet.output.report, pcdnet.training.display; assert 'torch' not in sys.modules"
+    code = "import sys, pcdnet.output.page, pcdnet.training.display; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

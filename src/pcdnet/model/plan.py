@@ -1,0 +1,132 @@
+"""Plan: everything that the search derives from a bank, an image size and a configuration, before it sees an image.
+
+The network, the inspection, the refinement and the ONNX graph all search by the same plan. It is derived here and
+nowhere else, and a model keeps it while its weights stay the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pcdnet.config import ModelConfig
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.evidence import EvidenceKernels
+from pcdnet.model.geometry import Geometry
+from pcdnet.model.localization import ErrorReductionLocalizer, Localizer, PhaseLocalizer
+from pcdnet.model.peaks import Candidates, propose
+from pcdnet.model.solidity import solid
+from pcdnet.model.windows import canvas
+
+REACH = 0.25
+"""Error-reduction maps are smooth: around every place that fits, many others nearly do. Of those within this share of
+a frame's shorter side, one is tried."""
+VISIBLE_SLACK = 1e-4
+"""Share of the area that must be visible which may be missing, so that rounding does not matter."""
+KEPT = 4
+"""Image sizes whose plans a model keeps."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchPlan:
+    """How images of one size are searched for the prototypes of one bank; it carries no gradient."""
+
+    config: ModelConfig
+    bank: PrototypeBank
+    """The bank as it is painted."""
+    tight: PrototypeBank
+    """The same objects in the smallest frame that holds them all; see `PrototypeBank.tight`."""
+    offset: Int[Tensor, "P 2"]
+    """Where the tight frame lies in the bank's own."""
+    geometry: Geometry
+    """How tight frames lie in the images."""
+    localizer: Localizer
+    """Scores every place."""
+    reach: int
+    """Of places nearer than this to each other, one is tried."""
+    kernels: EvidenceKernels
+    """From windows to error reductions."""
+    boxes: Int[Tensor, "P 4"]
+    """Top, left, height and width of the box around every mask, in the tight frame."""
+    behind: Float[Tensor, "1 Y X C"] | None
+    """The background on a padded canvas; None stands for black."""
+
+    @staticmethod
+    @torch.no_grad()
+    def derive(bank: PrototypeBank, image_size: tuple[int, int], config: ModelConfig) -> SearchPlan:
+        """The plan for images of this height and width; refuses frames that are larger."""
+        bank = bank.map(Tensor.detach)
+        Geometry.for_overhang(image_size, bank.frame, config.overhang)
+        tight, offset = bank.tight()
+        geometry = Geometry.for_overhang(image_size, tight.frame, config.overhang)
+        background = tight.background
+        kernels = EvidenceKernels(tight.prototypes, tight.masks, config.channels, over_black=background is None)
+        by_phase = config.localization == "phase"
+        return SearchPlan(
+            config=config,
+            bank=bank,
+            tight=tight,
+            offset=offset,
+            geometry=geometry,
+            localizer=PhaseLocalizer(tight, geometry)
+            if by_phase
+            else ErrorReductionLocalizer(tight, geometry, config.max_colour),
+            reach=1 if by_phase else max(1, int(REACH * min(geometry.frame))),
+            kernels=kernels,
+            boxes=torch.tensor(kernels.boxes, device=tight.masks.device),
+            behind=None if background is None else canvas(background[None], geometry),
+        )
+
+    def candidates(self, images: Float[Tensor, "B C H W"], peaks: int) -> Candidates:
+        """The `peaks` best places of every prototype in every image; those that are not solid enough do not exist."""
+        found = propose(self.localizer.maps(images), images, len(self.boxes), self.geometry, peaks, self.reach)
+        if self.config.min_solid == 0:
+            return found
+        return dataclasses.replace(
+            found, exists=solid(images, self.tight, self.geometry, found, self.config.min_solid, self.config.max_colour)
+        )
+
+    def min_visible_area(self, candidates: Candidates) -> Float[Tensor, "B T"] | None:
+        """Mask area that must be visible of every candidate; None where it does not matter."""
+        if self.config.min_visible == 0:
+            return None
+        # The area is seen through the square of the transmittance; the slack keeps rounding out of it.
+        return self.config.min_visible * (1 - VISIBLE_SLACK) * self._area_inside(candidates)
+
+    def _area_inside(self, candidates: Candidates) -> Float[Tensor, "B T"]:
+        """How much of each candidate's mask area lies in the image."""
+        masks, (H, W) = self.tight.masks, self.geometry.image
+        h, w = masks.shape[-2:]
+        areas = torch.nn.functional.pad(masks.cumsum(1).cumsum(2), (1, 0, 1, 0))
+        p = candidates.prototype(torch.arange(candidates.row.shape[1], device=masks.device))
+        top, left = (-candidates.row).clamp(0, h), (-candidates.column).clamp(0, w)
+        bottom, right = (H - candidates.row).clamp(0, h), (W - candidates.column).clamp(0, w)
+        return areas[p, bottom, right] - areas[p, top, right] - areas[p, bottom, left] + areas[p, top, left]
+
+
+@dataclass(slots=True, eq=False)
+class PlanCache:
+    """The plans of one model, kept while its configuration and its weights stay the same, number by number."""
+
+    config: ModelConfig | None = None
+    weights: PrototypeBank | None = None
+    plans: dict[tuple[int, int], SearchPlan] = field(default_factory=dict)
+
+    def get(self, weights: PrototypeBank, image_size: tuple[int, int], config: ModelConfig) -> SearchPlan:
+        """The plan for these weights as they are painted in evaluation: clamped to [0, 1]."""
+        if config != self.config or self.weights is None or not self.weights.equals(weights):
+            self.config, self.plans = config, {}
+            # Made in inference mode, the plan could not be used outside of it.
+            with torch.inference_mode(False), torch.no_grad():
+                self.weights = weights.map(lambda values: values.detach().clone())
+        if image_size not in self.plans:
+            while len(self.plans) >= KEPT:
+                self.plans.pop(next(iter(self.plans)))
+            with torch.inference_mode(False), torch.no_grad():
+                bank = self.weights.map(lambda values: values.clamp(0, 1))
+                self.plans[image_size] = SearchPlan.derive(bank, image_size, config)
+        return self.plans[image_size]

@@ -1,0 +1,71 @@
+"""Storage: a model as the files of a folder, config.toml, weights.safetensors and names.toml; nothing is a pickle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from pcdnet.config import Config, ModelConfig
+from pcdnet.errors import PcdnetError, Setting
+from pcdnet.files import folder as made
+from pcdnet.files import whole_file
+from pcdnet.names import Names
+
+CONFIG, WEIGHTS = "config.toml", "weights.safetensors"
+"""The files of a model, beside that of its names."""
+
+
+def save_model(config: ModelConfig, weights: dict[str, Tensor], names: Names, folder: str | Path) -> None:
+    """Write a model's files, each whole or not at all."""
+    folder = made(folder)
+    with whole_file(folder / CONFIG) as file:
+        file.write(Config(model=config).to_toml("model").encode())
+    save_tensors(folder / WEIGHTS, weights)
+    names.write(folder)
+
+
+def save_tensors(
+    path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None, *cure: str | Setting
+) -> None:
+    """Write a safetensors file, whole or not at all; `cure` ends the message of an error."""
+    content = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, metadata)
+    with whole_file(path, *cure) as file:
+        file.write(content)
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a safetensors file, and its metadata."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise PcdnetError(f"cannot read {path}: {error}; use a sound file, or train anew") from None
+
+
+def fill(model: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    """Give a model the weights of a file; what does not fit it, or is no finite number, is refused."""
+    expected = model.state_dict()
+    for name, value in expected.items():
+        if name not in tensors or tensors[name].shape != value.shape:
+            given = tuple(tensors[name].shape) if name in tensors else "nothing"
+            raise PcdnetError(
+                f"{path} holds {given} for {name}, not {tuple(value.shape)}; it belongs to another {CONFIG}"
+            )
+        if not torch.isfinite(tensors[name]).all():
+            raise PcdnetError(f"{name} in {path} holds values that are no finite numbers; use a sound file")
+    model.load_state_dict({name: tensors[name] for name in expected})
+
+
+def checked_device(name: str) -> torch.device:
+    """The device of that name, if it can be used on this machine."""
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise PcdnetError(f"the device {name!r} cannot be used: {reason}; use ", Setting("device", "cpu")) from None
+    return device

@@ -1,0 +1,86 @@
+"""Drawing: a run's prototypes, or scenes that it decomposes, as a figure for a paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import UInt8
+from matplotlib.figure import Figure
+
+from pcdnet.data.sources import TEST_SEED, is_generated
+from pcdnet.data.view import UNCHANGED, View
+from pcdnet.errors import PcdnetError, Setting
+from pcdnet.output.figures import object_sheet, prototype_sheet, segmentation_sheet
+from pcdnet.run import RunFolder
+
+Kind = Literal["prototypes", "decomposition", "segmentation"]
+"""What a figure shows."""
+
+CHOSEN_FROM = 1000
+"""Scenes of a file or folder that those of a figure are drawn from, the first ones."""
+MOST = 40
+"""Scenes on a figure at most."""
+
+
+def figure(
+    source: RunFolder | str | Path,
+    kind: Kind,
+    data: str | None = None,
+    *,
+    count: int = 4,
+    seed: int = 0,
+    view: View = UNCHANGED,
+    device: str = "cpu",
+) -> Figure:
+    """Draw the prototypes of a run, or scenes that it did not learn from, decomposed.
+
+    Parameters
+    ----------
+    source
+        A run: its folder, or a RunFolder.
+    kind
+        `prototypes` with their masks; or scenes with their reconstructions and either their objects one by one
+        (`decomposition`), or their semantic and instance segmentation (`segmentation`).
+    data
+        Scenes to show, as `pcdnet train --data` names them; by default the run's own.
+    count, seed
+        How many scenes, and which: other seeds give others.
+    view
+        How images are looked at, where that differs from training.
+    device
+        Where to compute.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        `pcdnet.output.figures.save_figure` writes it as PNG, SVG or PDF.
+    """
+    if not 1 <= count <= MOST:
+        raise PcdnetError(Setting("count", count), f" scenes do not fit a figure; give 1 to {MOST}")
+    if seed < 0:
+        raise PcdnetError(Setting("seed", seed), " cannot be used; give 0 or more")
+    run = source if isinstance(source, RunFolder) else RunFolder.open(source)
+    model = run.load_model(device)
+    prototypes, masks, background = model.bank().to_numpy()
+    names = [model.names.given.get(p, str(p)) for p in range(len(prototypes))]
+    if kind == "prototypes":
+        return prototype_sheet(prototypes, masks, names)
+    pixels = _images(run, data, count, seed, view)
+    found, images = model.decompose_all(pixels), pixels.astype(np.float32) / 255
+    if kind == "segmentation":
+        return segmentation_sheet(images, found, prototypes, masks, names)
+    # Where the background is not black, objects may be: grey shows dark ones and bright ones alike.
+    return object_sheet(images, found, prototypes, masks, behind=0.0 if background is None else 0.5)
+
+
+def _images(run: RunFolder, data: str | None, count: int, seed: int, view: View) -> UInt8[np.ndarray, "n H W C"]:
+    """The images of a figure: generated ones by their seed, of others a choice, in their order."""
+    name = data or (run.origin.data if run.origin is not None else None)
+    generated = name is not None and is_generated(name)
+    scenes = run.held_out(data, count=count if generated else CHOSEN_FROM, seed=TEST_SEED + seed, view=view)
+    if generated or len(scenes) <= count:
+        return scenes.images
+    chosen = np.random.default_rng(seed).choice(len(scenes), count, replace=False)
+    return scenes.images[np.sort(chosen)]

@@ -1,0 +1,288 @@
+"""Page: the report as one HTML page that needs nothing else, neither network nor scripts."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Integer, Shaped, UInt8
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib import colormaps
+from PIL import Image, features
+
+from pcdnet.colours import as_rgb, prototype_colours
+from pcdnet.decomposition import Decomposition
+from pcdnet.files import whole_file
+from pcdnet.output.curves import learning_curves
+from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels, tight_frame
+from pcdnet.training.events import in_words, listed
+
+SHOWN_OBJECTS = 24
+"""Objects of a scene that are shown one by one at most."""
+LARGEST, HEAVY = 480, 24_000
+"""Pixels of a picture's longer side at most; bytes beyond which it is packed with a small loss."""
+BRIGHTER = 3
+"""Errors are shown so many times brighter than they are."""
+IDLE = 0.25
+"""A prototype chosen less often than this share of its fair share is marked as idle."""
+ALIKE = 0.95
+"""Two prototypes more alike than this are marked."""
+MOST_PAIRS = 8
+"""So many pairs of prototypes that are alike are named at most; more are counted."""
+
+_TILES = (  # key, name, how it is written, in which unit, what it means
+    ("fg_ari", "FG-ARI", ".2f", "%", "agreement with the true objects, on their pixels"),
+    ("perfect", "perfect scenes", ".2f", "%", "scenes whose objects are all right to the pixel"),
+    ("f1", "F1", ".2f", "%", "harmonic mean of precision and recall, at an IoU of 0.5"),
+    ("precision", "precision", ".2f", "%", "found objects that are true"),
+    ("recall", "recall", ".2f", "%", "true objects that were found"),
+    ("ap50", "AP50", ".2f", "%", "average precision at an IoU of 0.5"),
+    ("f1_at_30", "F1 at IoU 0.3", ".2f", "%", "the same, where boxes need not fit so well"),
+    ("count_accuracy", "count accuracy", ".2f", "%", "scenes with the right number of objects"),
+    ("count_error", "count error", ".2f", "", "objects too many or too few, per image"),
+    ("miou", "mIoU", ".2f", "%", "overlap of true and found objects"),
+    ("ari", "ARI", ".2f", "%", "agreement on all pixels, background included"),
+    ("purity", "purity", ".2f", "%", "matched objects of the kind that is usual for their prototype"),
+    ("semantic_accuracy", "semantic accuracy", ".2f", "%", "true objects found by a prototype of their kind"),
+    ("mse", "MSE", ".2g", "", "squared error per pixel and channel"),
+    ("objects", "objects", ".2f", "", "found per image, on average"),
+    ("images_per_second", "images/s", ",.0f", "", "decomposed, on this machine"),
+    ("parameters", "parameters", ",.0f", "", "numbers that were learned"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class BankHealth:
+    """How every prototype fares."""
+
+    usage: Float[np.ndarray, "P"]
+    """Share of all objects that are this prototype's."""
+    error: Float[np.ndarray, "P"]
+    """Squared error left under one of its objects, on average; NaN where it has none."""
+    likeness: Float[np.ndarray, "P P"]
+    """How alike every two are: 1 is the same."""
+    changed: Integer[np.ndarray, "P"]
+    """The step at which it was last split; 0 is never."""
+
+    @property
+    def idle(self) -> Bool[np.ndarray, "P"]:
+        """Which are hardly ever chosen."""
+        idle: Bool[np.ndarray, "P"] = self.usage < IDLE / len(self.usage)
+        return idle
+
+    def nearest(self, p: int) -> int | None:
+        """The other prototype that is most alike, if there is another."""
+        others = self.likeness[p].copy()
+        others[p] = -np.inf
+        return int(others.argmax()) if len(others) > 1 else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Sightings:
+    """What one prototype's objects looked like, and where they were."""
+
+    colours: Sequence[tuple[UInt8[np.ndarray, "3"], float]] = ()
+    """The usual colours of its objects with their shares, most frequent first."""
+    places: Float[np.ndarray, "rows columns"] | None = None
+    """How often its objects were where, on a coarse grid over the image; None where it has none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Exhibit:
+    """A scene to show decomposed."""
+
+    title: str
+    """Why it is shown: best, median or worst."""
+    note: str
+    """How well it went, in words."""
+    image: Float[np.ndarray, "H W C"]
+    found: Decomposition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Page:
+    """Everything that the page shows."""
+
+    name: str
+    """What the run is called."""
+    data: str
+    """What the scores were measured on, in words."""
+    training: str = ""
+    """How long training took, in words."""
+    scores: Mapping[str, Any]
+    """Scores by the names of `eval --json`; those that are None or missing are left out."""
+    prototypes: Float[np.ndarray, "P h w"]
+    masks: Float[np.ndarray, "P h w"]
+    background: Float[np.ndarray, "H W C"] | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
+    """What a person calls the prototypes, those that have a name."""
+    health: BankHealth
+    sightings: Sequence[Sightings]
+    """One of each prototype."""
+    metrics: Sequence[Mapping[str, Any]]
+    """The lines of the run's metrics file."""
+    gallery: Sequence[Exhibit]
+    """Scenes to show decomposed, the best first."""
+    ranking: str
+    """What the best scenes are best by."""
+    config: str
+    """The configuration as TOML."""
+    command: str
+    """The command that repeats the training."""
+    version: str
+    """Of pcdnet."""
+
+
+def bank_use(
+    images: Float[np.ndarray, "n H W C"], decompositions: Sequence[Decomposition], prototypes: int
+) -> tuple[Float[np.ndarray, "P"], Float[np.ndarray, "P"]]:
+    """Return each prototype's share of all objects, and the squared error left under one of its objects, on average.
+
+    Only visible pixels count; the error of a prototype without objects is NaN.
+    """
+    used, left = np.zeros(prototypes), np.zeros(prototypes)
+    for image, found in zip(images, decompositions, strict=True):
+        error = np.square(found.reconstruction - image).sum(axis=-1)
+        under = np.bincount(found.instances.ravel(), weights=error.ravel(), minlength=len(found) + 1)[1:]
+        np.add.at(used, found.prototype_ids, 1)
+        np.add.at(left, found.prototype_ids, under)
+    return used / max(used.sum(), 1), np.divide(left, used, out=np.full(prototypes, np.nan), where=used > 0)
+
+
+def write_page(page: Page, path: str | Path) -> None:
+    """Write the page, whole or not at all."""
+    content = render(page)
+    with whole_file(path) as file:
+        file.write(content.encode())
+
+
+def render(page: Page) -> str:
+    """The page as HTML text."""
+    environment = Environment(
+        loader=PackageLoader("pcdnet.output"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html").render(
+        page=page,
+        tiles=_tiles(page.scores),
+        kinds=[(kind, f"{100 * recall:.2f} %") for kind, recall in (page.scores.get("recall_by_kind") or {}).items()],
+        summary=_summary(page.health),
+        cards=_cards(page),
+        background=None if page.background is None else _picture(as_rgb(page.background)),
+        curves=learning_curves(page.metrics, len(page.prototypes)),
+        events=in_words(line for line in page.metrics if "event" in line),
+        gallery=_gallery(page),
+    )
+
+
+def _tiles(scores: Mapping[str, Any]) -> list[dict[str, str]]:
+    tiles = []
+    for key, name, form, unit, meaning in _TILES:
+        value = scores.get(key)
+        if value is None:
+            continue
+        number = f"{100 * value if unit else value:{form}}"
+        tiles.append({"name": name, "value": number, "unit": unit, "meaning": meaning})
+    return tiles
+
+
+def _summary(health: BankHealth) -> str:
+    """The health of the bank in one sentence."""
+    P, idle = len(health.usage), np.flatnonzero(health.idle)
+    pairs = np.argwhere(np.triu(health.likeness > ALIKE, k=1)).tolist()
+    use = "all in use" if len(idle) == 0 else f"{P - len(idle)} in use, {listed(idle.tolist())} idle"
+    alike = "no two are alike" if not pairs else "alike are " + ", ".join(f"{a} and {b}" for a, b in pairs)
+    if len(pairs) > MOST_PAIRS:
+        alike = f"{len(pairs)} pairs of them are alike, as each card says"
+    return f"{P} prototypes: {use}; {alike}."
+
+
+def _cards(page: Page) -> list[dict[str, Any]]:
+    health = page.health
+    cards = []
+    for p, colour in enumerate(prototype_colours(np.arange(len(page.prototypes)))):
+        near, seen = health.nearest(p), page.sightings[p]
+        cards.append(
+            {
+                "number": p,
+                "name": page.names.get(p, ""),
+                "colour": _hex(colour),
+                "prototype": _picture(as_rgb((page.prototypes[p] * page.masks[p])[..., None])),
+                "mask": _picture(as_rgb(page.masks[p][..., None])),
+                "places": None if seen.places is None else _picture(_heat(seen.places)),
+                "colours": [(_hex(value), f"{100 * share:.0f} %") for value, share in seen.colours],
+                "usage": f"{100 * health.usage[p]:.1f} %",
+                "idle": bool(health.idle[p]),
+                "error": "none" if np.isnan(health.error[p]) else f"{health.error[p]:.2g}",
+                "alike": "none" if near is None else f"{near} ({health.likeness[p, near]:.2f})",
+                "twin": near is not None and bool(health.likeness[p, near] > ALIKE),
+                "split": f"step {health.changed[p]:,}" if health.changed[p] > 0 else "never",
+            }
+        )
+    return cards
+
+
+def _gallery(page: Page) -> list[dict[str, Any]]:
+    """The scenes with their whole pictures, and their objects alone: on canvases if these are small, else cut out."""
+    few = max((len(exhibit.found) for exhibit in page.gallery), default=0) <= LAYERS
+    behind = 0.0 if page.background is None else 0.5
+    rows, columns = tight_frame(page.masks)
+    scenes = []
+    for exhibit in page.gallery:
+        found, whole = exhibit.found, few and exhibit.image.shape[1] <= SMALL
+        image, painted, semantics, instances = panels(exhibit.image, found, 0)
+        left = as_rgb(BRIGHTER * np.abs(exhibit.image - found.reconstruction))
+        names = ("image", "painted", f"left over, x{BRIGHTER}", "kinds", "objects")
+        pictures = dict(zip(names, (image, painted, left, semantics, instances), strict=True))
+        bank = (page.prototypes, page.masks)
+        if not whole:
+            bank = (page.prototypes[:, rows, columns], page.masks[:, rows, columns])
+        alone = object_pictures(found, *bank, behind=behind, canvas=whole)[:SHOWN_OBJECTS]
+        kinds = found.prototype_ids[:SHOWN_OBJECTS]
+        scenes.append(
+            {
+                "title": exhibit.title,
+                "note": exhibit.note,
+                "pictures": {name: _picture(shown) for name, shown in pictures.items() if shown is not None},
+                "objects": [
+                    {"picture": _picture(picture), "name": page.names.get(kind, str(kind)), "colour": _hex(colour)}
+                    for picture, kind, colour in zip(alone, kinds.tolist(), prototype_colours(kinds), strict=True)
+                ],
+                "more": len(found) - len(alone),
+                "whole": whole,
+            }
+        )
+    return scenes
+
+
+def _heat(places: Float[np.ndarray, "rows columns"]) -> UInt8[np.ndarray, "rows columns 3"]:
+    """A map of how often something was where, the most frequent place the max_colour."""
+    colours = colormaps["inferno"](np.sqrt(places / max(places.max(), 1e-12)))
+    return as_rgb(np.asarray(colours)[..., :3])
+
+
+def _hex(colour: UInt8[np.ndarray, "3"]) -> str:
+    return f"#{bytes(colour).hex()}"
+
+
+def _picture(pixels: UInt8[np.ndarray, "H W 3"]) -> str:
+    """A picture as the text of a data address, small enough for a page that is mailed."""
+    grey = bool((pixels == pixels[..., :1]).all())
+    flat: Shaped[np.ndarray, "..."] = np.ascontiguousarray(pixels[..., 0] if grey else pixels)
+    picture = Image.fromarray(flat)
+    if max(picture.size) > LARGEST:
+        picture.thumbnail((LARGEST, LARGEST))
+    buffer, kind = io.BytesIO(), "png"
+    picture.save(buffer, format=kind, optimize=True)
+    if buffer.tell() > HEAVY and features.check("webp"):
+        buffer, kind = io.BytesIO(), "webp"
+        picture.convert("RGB").save(buffer, format=kind, quality=88)
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
