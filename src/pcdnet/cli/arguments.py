@@ -9,11 +9,10 @@ from typing import Annotated
 import tyro
 
 from pcdnet.config import PRESETS
+from pcdnet.data.sources import SOURCES, usable
 
-_SCENES = (
-    "tetrominoes (generated), space-invaders or atari:GAME (played and recorded), a folder of images, a video, "
-    "a .tfrecords file of Tetrominoes, or an .npz file with the array image."
-)
+_SCENES = f"{usable()}."
+_MANY = f"{usable(source for source in SOURCES if source.many)}."
 _TRUTH = "A folder may hold its truth in annotations.json (COCO)."
 
 RunFolder = Annotated[
@@ -30,7 +29,7 @@ TrainingData = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="DATA",
-        help=f"Scenes to learn from: {_SCENES} The last 320 scenes of a file or folder, or a tenth, are kept for "
+        help=f"Scenes to learn from: {_MANY} The last 320 scenes of a file or folder, or a tenth, are kept for "
         f"validation; of a folder with the folders train and val, val is.",
         help_behavior_hint="(default: tetrominoes)",
     ),

@@ -28,7 +28,8 @@ class Bench:
     def run(self) -> None:
         """Run the command."""
         from pcdnet.cli.model import decompose, load_model
-        from pcdnet.data.source import TEST_SEED, open_data
+        from pcdnet.data.opening import open_data
+        from pcdnet.data.sources import TEST_SEED
 
         model = load_model(self.folder, self.device)
         images = open_data(self.data, count=BATCH, seed=TEST_SEED).images

@@ -33,7 +33,8 @@ class Demo:
         from pcdnet.cli.model import decompose
         from pcdnet.cli.page import PAGE, write_page
         from pcdnet.cli.train import learn
-        from pcdnet.data.source import TEST_SEED, open_data, training_data
+        from pcdnet.data.opening import open_data, training_data
+        from pcdnet.data.sources import TEST_SEED
         from pcdnet.files import folder
         from pcdnet.output.figures import decomposition_sheet, prototype_sheet, save_figure
 
@@ -43,7 +44,7 @@ class Demo:
             raise PcdnetError(f"the demo was given {self.minutes:g} minutes; give it more than 0, 3 for a good result")
         out = folder(self.out)
         run, page = out / "run", out / "run" / PAGE
-        scenes, valid = training_data("tetrominoes", self.seed)
+        scenes, valid = training_data("tetrominoes", seed=self.seed)
         origin = Origin(data="tetrominoes", minutes=self.minutes)
         model = learn(scenes, valid, config, run, origin=origin, force=True)
         fresh = open_data("tetrominoes", count=SCENES, seed=TEST_SEED + self.seed)

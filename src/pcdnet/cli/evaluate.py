@@ -55,7 +55,8 @@ class Evaluate(ViewOptions):
         """Run the command."""
         from pcdnet.cli.model import load_model
         from pcdnet.data import folder
-        from pcdnet.data.source import is_generated, open_data
+        from pcdnet.data.opening import open_data
+        from pcdnet.data.sources import is_generated
         from pcdnet.training.evaluation import evaluate
 
         model = load_model(self.folder, self.device)

@@ -88,7 +88,8 @@ class DrawFigure(ViewOptions):
 
     def _images(self) -> UInt8[ndarray, "n H W C"]:
         """The images of the figure: generated ones by their seed, of others a choice, in their order."""
-        from pcdnet.data.source import TEST_SEED, is_generated, open_data
+        from pcdnet.data.opening import open_data
+        from pcdnet.data.sources import TEST_SEED, is_generated
 
         origin = Origin.read(self.folder)
         data = self.data or origin.data

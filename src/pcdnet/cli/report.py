@@ -49,12 +49,13 @@ class WriteReport(ViewOptions):
     def _scenes(self) -> Scenes:
         """What is scored: of a file or folder that was trained on, the part that was kept apart."""
         from pcdnet.data import folder
-        from pcdnet.data.source import TEST_SEED, is_generated, open_data, training_data
+        from pcdnet.data.opening import open_data, training_data
+        from pcdnet.data.sources import TEST_SEED, is_generated
         from pcdnet.training.run import Run
 
         origin = Origin.read(self.folder)
         data = self.data or origin.data
         view = origin.view(data, self)
         if data == origin.data and not is_generated(data) and not folder.parts(data):
-            return training_data(data, Run.open(self.folder).config.train.seed, view)[1]
+            return training_data(data, seed=Run.open(self.folder).config.train.seed, view=view)[1]
         return open_data(data, count=SCENES, seed=TEST_SEED, view=view)

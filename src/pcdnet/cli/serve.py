@@ -58,7 +58,8 @@ class Serve:
 
     def samples(self) -> Scenes | None:
         """Pictures like those of the training; none where they are gone, unless they were asked for by name."""
-        from pcdnet.data.source import TEST_SEED, open_data
+        from pcdnet.data.opening import open_data
+        from pcdnet.data.sources import TEST_SEED
 
         origin = Origin.read(self.folder)
         name = self.data or origin.data

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pcdnet.cli.arguments import Device, Minutes, Preset, Seed, TrainingData, ViewOptions
 from pcdnet.cli.origin import Origin, differences, option, stored_config
-from pcdnet.config import PRESETS, Config, LossConfig, ModelConfig, TrainConfig
+from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
+from pcdnet.data.sources import usual_preset
 from pcdnet.errors import PcdnetError
 
 if TYPE_CHECKING:
@@ -71,10 +72,10 @@ class Train(ViewOptions):
 
         from pcdnet.cli.evaluate import limit_warning
         from pcdnet.cli.page import write_page
-        from pcdnet.data.source import training_data
+        from pcdnet.data.opening import training_data
         from pcdnet.training.display import summary
 
-        scenes, valid = training_data(origin.data, config.train.seed, origin.view())
+        scenes, valid = training_data(origin.data, seed=config.train.seed, view=origin.view())
         if self.automatic:
             config = self._chosen(scenes, config)
         model = learn(
@@ -138,7 +139,7 @@ def with_defaults(arguments: Sequence[str]) -> type[Train]:
     if "--resume" in arguments and out is not None:
         config = stored_config(Path(out))
     else:
-        preset = _value(arguments, "--preset") or _usual_preset(_value(arguments, "--data"))
+        preset = _value(arguments, "--preset") or usual_preset(_value(arguments, "--data") or "tetrominoes")
         config, unknown = Config.preset(preset) if preset else Config(), preset is None
 
     @dataclass(frozen=True, kw_only=True)
@@ -151,13 +152,6 @@ def with_defaults(arguments: Sequence[str]) -> type[Train]:
         train: TrainConfig = config.train
 
     return TrainWithDefaults
-
-
-def _usual_preset(data: str | None) -> str | None:
-    """The preset that is made for some data; None where there is none."""
-    if data is None or data.endswith((".tfrecords", ".tfrecord")):
-        return "tetrominoes"
-    return data if data in PRESETS else None
 
 
 def _fields(arguments: Sequence[str]) -> frozenset[str]:
