@@ -20,7 +20,8 @@ from rich.table import Table
 
 from pcdnet.config import Config
 from pcdnet.data import tetrominoes
-from pcdnet.data.source import open_data
+from pcdnet.data.opening import open_data
+from pcdnet.data.tetromino_records import factored
 from pcdnet.model.network import PCDNet
 from pcdnet.scene import Scenes
 from pcdnet.training.evaluation import evaluate
@@ -88,7 +89,7 @@ def one(config: Config, seed: int, scenes: int) -> dict[str, float]:
     }
     genuine = SHARED / "data" / "tetrominoes" / "tetrominoes_mini.tfrecords"
     if genuine.is_file():
-        found = tetrominoes.read(genuine)
+        found = factored(genuine)
         result["genuine_fg_ari"] = evaluate(model, Scenes(images=found.images, labels=found.labels)).fg_ari or 0.0
     return result
 

@@ -18,6 +18,7 @@ from rich.table import Table
 from benchmarks.models import true_bank
 from pcdnet.config import Config
 from pcdnet.data import tetrominoes
+from pcdnet.data.tetromino_records import factored
 from pcdnet.metrics import foreground_ari, score
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
@@ -79,7 +80,7 @@ def main() -> None:
                 table.add_row(name, search, str(seed), *(f"{result[column]:.6g}" for column in columns))
         genuine = SHARED / "data" / "tetrominoes" / "tetrominoes_mini.tfrecords"
         if genuine.is_file():
-            result = measure(PCDNet.from_bank(bank, preset), tetrominoes.read(genuine))
+            result = measure(PCDNet.from_bank(bank, preset), factored(genuine))
             rows.append({"bank": name, "search": "refined", "seed": "genuine", **result})
             table.add_row(name, "refined", "10 genuine", *(f"{result[column]:.6g}" for column in columns))
     Console(width=160).print(table)

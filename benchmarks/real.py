@@ -19,7 +19,8 @@ from typing import Any
 import torch
 
 from pcdnet.config import Config
-from pcdnet.data.source import TEST_SEED, open_data, training_data
+from pcdnet.data.opening import open_data, training_data
+from pcdnet.data.sources import TEST_SEED
 from pcdnet.training.evaluation import evaluate
 from pcdnet.training.loop import fit
 
@@ -34,7 +35,7 @@ def one(name: str, out: Path) -> dict[str, Any]:
     """Train on one data set; all figures."""
     source = name if name == "space-invaders" else str(SHARED / "data" / "ngsim" / name)
     config = Config.preset(PRESET[name])
-    train, valid = training_data(source, config.train.seed)
+    train, valid = training_data(source, seed=config.train.seed)
     start, busy = time.perf_counter(), time.process_time()
     model = fit(train, config, valid=valid, out=out / name, force=True)
     minutes, busy = (time.perf_counter() - start) / 60, (time.process_time() - busy) / 60

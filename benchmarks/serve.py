@@ -23,7 +23,8 @@ from rich.table import Table
 
 from pcdnet.config import Config
 from pcdnet.data import tetrominoes
-from pcdnet.data.source import TEST_SEED, open_data
+from pcdnet.data.opening import open_data
+from pcdnet.data.sources import TEST_SEED
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.serve.app import create_app

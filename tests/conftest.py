@@ -14,10 +14,10 @@ torch.set_num_threads(1)  # tests are small: two threads would only wait for eac
 
 with install_import_hook("pcdnet", "tests.typechecking.checked"):
     import pcdnet.cli.page
-    import pcdnet.data.atari
-    import pcdnet.data.source
+    import pcdnet.data.opening
     import pcdnet.data.space_invaders
-    import pcdnet.data.tetrominoes
+    import pcdnet.data.tetromino_records
+    import pcdnet.data.video
     import pcdnet.metrics
     import pcdnet.model.inspection
     import pcdnet.model.network

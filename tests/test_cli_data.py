@@ -1,4 +1,4 @@
-"""Laws of `pcdnet data`: recorded games become files that can be read back, truth included."""
+"""Laws of `pcdnet data`: recorded games become files that can be read back, ground truth included."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_space_invaders_are_read_back_with_their_boxes(emulator: None, tmp_path:
         f"next: pcdnet train --preset space-invaders --data {target} --out runs/first\n"
     )
     assert progress.startswith("frames 3/3 ")
-    read, recorded = npz.read(target), space_invaders.record(3, 2)
+    read, recorded = npz.read(target), space_invaders.generate(3, 2)
     np.testing.assert_array_equal(read.images, recorded.images)
     assert (read.kinds, read.scored) == (recorded.kinds, recorded.scored)
     for one, other in zip(read.boxes or (), recorded.boxes or (), strict=True):
@@ -44,12 +44,12 @@ def test_space_invaders_are_read_back_with_their_boxes(emulator: None, tmp_path:
         np.testing.assert_array_equal(one.kinds, other.kinds)
 
 
-def test_any_game_is_read_back_without_truth(emulator: None, tmp_path: Path, capsys: Capture) -> None:
+def test_any_game_is_read_back_without_ground_truth(emulator: None, tmp_path: Path, capsys: Capture) -> None:
     target = tmp_path / "a.npz"
     assert main(["data", "atari:pong", "--count", "2", "--out", str(target)]) == 0
     assert capsys.readouterr().out.startswith(f"wrote {target}: 2 frames of pong, seed 0\nnext: pcdnet train --data ")
     read = npz.read(target)
-    np.testing.assert_array_equal(read.images, atari.scenes("pong", 2, 0).images)
+    np.testing.assert_array_equal(read.images, atari.generate(2, 0, "pong").images)
     assert read.boxes is None
     assert read.labels is None
 
@@ -57,13 +57,16 @@ def test_any_game_is_read_back_without_truth(emulator: None, tmp_path: Path, cap
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [
-        (["tetris", "--out", "a.npz"], "use tetrominoes, space-invaders, or atari:GAME"),
+        (
+            ["tetris", "--out", "a.npz"],
+            "use tetrominoes (generated), space-invaders (played and recorded) or atari:GAME",
+        ),
         (["space-invaders", "--out", "a.txt"], "use a.npz"),
         (["space-invaders", "--count", "0", "--out", "a.npz"], "at least 1"),
         (["atari:pong", "--seed", "-1", "--out", "a.npz"], "0 or a positive integer"),
     ],
 )
-def test_mistakes_are_told_in_one_sentence(arguments: list[str], cure: str, capsys: Capture) -> None:
+def test_mistakes_are_reported_in_one_sentence(arguments: list[str], cure: str, capsys: Capture) -> None:
     assert main(["data", *arguments]) == 1
     printed, complaint = capsys.readouterr()
     assert printed == ""
@@ -77,7 +80,7 @@ def test_an_unknown_game_is_answered_with_the_likeliest(emulator: None, tmp_path
 
 
 @pytest.mark.parametrize("source", ["space-invaders", "atari:pong"])
-def test_without_the_emulator_the_line_to_install_it_is_told(
+def test_without_the_emulator_the_line_to_install_it_is_shown(
     source: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ale_py", None)

@@ -204,7 +204,7 @@ def test_images_are_fitted_to_a_model_with_a_background(grey: Path, tmp_path: Pa
     given = [grey, tmp_path / "fits.png", tmp_path / "large.png", "--out", tmp_path / "out"]
     decompose(*given, code=1)
     assert (
-        "large.png: its 40x60 pixels do not fit the model's background of 20x30; add --resize"
+        "large.png: 40x60 pixels do not fit the model's background of 20x30; use resize=True"
         in capsys.readouterr().err
     )
     assert len(told(tmp_path / "out")) == 1

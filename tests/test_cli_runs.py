@@ -20,7 +20,7 @@ from pcdnet.cli import main, parse
 from pcdnet.cli.origin import Origin, command
 from pcdnet.cli.train import Train
 from pcdnet.config import PRESETS, Config
-from pcdnet.data import source
+from pcdnet.data import sources
 from pcdnet.data.tetrominoes import generate
 from pcdnet.errors import PcdnetError
 from pcdnet.output.dataset import save_scenes
@@ -313,8 +313,7 @@ def test_a_damaged_origin_is_told(trained: Path, tmp_path: Path) -> None:
 
 
 def test_the_demo_learns_scores_and_draws(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "TRAINING_SCENES", 128)
-    monkeypatch.setattr(source, "VALIDATION_SCENES", 4)
+    monkeypatch.setattr(sources, "SOURCES", [dataclasses.replace(sources.SOURCES[0], training=(128, 4))])
     monkeypatch.setattr("pcdnet.cli.demo.SCENES", 6)
     out = tmp_path / "new" / "demo"
     for _ in range(2):  # the second replaces the first

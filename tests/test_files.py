@@ -21,6 +21,18 @@ def test_a_file_takes_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_processes_that_share_a_file_do_not_share_its_partial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "a.bin"
+    with whole_file(target, shared=True) as ours:
+        ours.write(b"ours")
+        monkeypatch.setattr("os.getpid", lambda: -1)
+        with whole_file(target, shared=True) as theirs:
+            theirs.write(b"theirs")
+        assert target.read_bytes() == b"theirs"
+    assert target.read_bytes() == b"ours"
+    assert list(tmp_path.iterdir()) == [target]
+
+
 @pytest.mark.parametrize("failure", [ValueError("no"), KeyboardInterrupt()])
 def test_whatever_goes_wrong_leaves_nothing_behind(failure: BaseException, tmp_path: Path) -> None:
     def write() -> None:

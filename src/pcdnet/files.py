@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,14 +12,14 @@ from pcdnet.errors import PcdnetError, Setting
 
 
 @contextmanager
-def whole_file(path: str | Path, *cure: str | Setting) -> Iterator[BinaryIO]:
+def whole_file(path: str | Path, *cure: str | Setting, shared: bool = False) -> Iterator[BinaryIO]:
     """Open a file for bytes that takes its name only when the block ends well.
 
     Until then a file of that name stays as it was, and whatever goes wrong leaves nothing behind. `cure` ends the
-    message of an error.
+    message of an error. A `shared` file may be written by several processes at the same time; the last one wins.
     """
     path = Path(path)
-    partial = path.with_name(f"{path.name}.partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial" if shared else f"{path.name}.partial")
     try:
         with partial.open("wb") as file:
             yield file

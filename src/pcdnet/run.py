@@ -27,7 +27,8 @@ from typing import Any
 from torch import Tensor
 
 from pcdnet.config import PRESETS, Config, flags
-from pcdnet.data.sources import TEST_SEED, held_out_data, open_data, training_data
+from pcdnet.data.opening import held_out_data, open_data, training_data
+from pcdnet.data.sources import TEST_SEED
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import folder as made

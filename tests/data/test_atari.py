@@ -34,7 +34,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         rng = np.random.default_rng(seed)
         for episode in count():
             frame, ram = (rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((6, 5, 3), 128))
-            yield atari.Shot(frame=frame, ram=ram, episode=episode)
+            yield frame, ram, episode
 
     monkeypatch.setattr(atari, "_check", lambda _: None)
     monkeypatch.setattr(atari, "shots", shots)
@@ -72,24 +72,21 @@ def test_rows_can_be_taken_off_the_top(quick: Path) -> None:
     np.testing.assert_array_equal(cropped.frames, whole.frames[:, 25:])
 
 
-def test_scenes_of_a_game_are_its_frames_without_truth(quick: Path) -> None:
-    scenes = atari.scenes("pong", 3, 1)
+def test_scenes_of_a_game_are_its_frames_without_ground_truth(quick: Path) -> None:
+    scenes = atari.generate(3, 1, "pong", quiet=True)
     np.testing.assert_array_equal(scenes.images, atari.record("pong", count=3, seed=1).frames)
     assert scenes.labels is None
     assert scenes.boxes is None
-    assert scenes.name == "Atari pong, seed 1"
+    assert scenes.name == "frames of pong, seed 1"
 
 
-def test_every_frame_is_tracked(made_up: Path) -> None:
-    told: list[tuple[int, int, str]] = []
-
-    def track(steps: object, total: int, what: str) -> object:
-        for size, shot in steps:  # type: ignore[attr-defined]
-            told.append((size, total, what))
-            yield shot
-
-    atari.record(GAME, count=3, seed=0, track=track)  # type: ignore[arg-type]
-    assert told == [(1, 3, "frames")] * 3
+def test_progress_is_shown_while_recording_unless_quiet(made_up: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    atari.record(GAME, count=3, seed=0)
+    assert capsys.readouterr().err == ""
+    atari.generate(4, 0, GAME)
+    assert capsys.readouterr().err.startswith("frames 4/4 ")
+    atari.generate(4, 0, GAME)  # now it is only read
+    assert capsys.readouterr() == ("", "")
 
 
 def test_pilots_do_what_the_joystick_can_and_gunners_fire_where_it_fires() -> None:
@@ -222,7 +219,7 @@ def test_counts_and_seeds_that_mean_nothing_are_refused(count: int, seed: int, c
         atari.record(GAME, count=count, seed=seed)
 
 
-def test_a_game_that_stands_still_is_told_of(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_game_that_stands_still_is_refused(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(atari, "_PATIENCE", 5)
     monkeypatch.setattr(atari, "_LONGEST_GAME", 30)
     with pytest.raises(PcdnetError, match="breakout shows nothing new after .* different frames; ask for fewer"):

@@ -127,7 +127,7 @@ def test_files_that_are_no_coco_are_refused_with_the_entry(content: object, comp
         read(saved(tmp_path, content))
 
 
-def test_what_is_no_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PcdnetError, match="does not exist; give"):
         read(tmp_path / "missing.json")
     with pytest.raises(PcdnetError, match="cannot be read .*; give"):

@@ -1,4 +1,4 @@
-"""Laws of folders: images come in the order of their names, with their truth, and damage is told."""
+"""Laws of folders: images come in the order of their names, with their ground truth, and damage is reported."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from PIL import Image
 
 from pcdnet.data import folder
 from pcdnet.data.folder import names, read
+from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
 
 COLOURS = np.random.default_rng(0).integers(0, 256, (40, 8, 12, 3), dtype=np.uint8)
@@ -56,7 +57,7 @@ def test_numbers_in_names_count_as_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("limit", "stride"), [(5, 1), (None, 3), (2, 5), (100, 1)])
 def test_fewer_images_are_the_first_of_every_so_many(limit: int | None, stride: int, tmp_path: Path) -> None:
-    scenes = read(filled(tmp_path), limit=limit, stride=stride)
+    scenes = read(filled(tmp_path), limit=limit, view=View(stride=stride))
     np.testing.assert_array_equal(scenes.images, COLOURS[:12:stride][:limit])
 
 
@@ -68,7 +69,7 @@ def test_grey_images_have_one_channel_until_one_has_colours(tmp_path: Path) -> N
     scenes = read(tmp_path)
     assert scenes.images.shape == (4, 8, 12, 3)
     np.testing.assert_array_equal(scenes.images[0], COLOURS[0, ..., :1].repeat(3, axis=2))
-    assert read(tmp_path, grey=True).images.shape == (4, 8, 12, 1)
+    assert read(tmp_path, view=View(grey=True)).images.shape == (4, 8, 12, 1)
 
 
 def test_a_folder_of_folders_gives_their_images(tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_a_folder_of_folders_gives_their_images(tmp_path: Path) -> None:
     assert read(tmp_path).names == ("s2/a0.png", "s2/a1.png", "s10/a0.png")
 
 
-def test_a_few_damaged_images_are_passed_over_and_told(tmp_path: Path, heard: list[str]) -> None:
+def test_a_few_damaged_images_are_skipped_and_reported(tmp_path: Path, heard: list[str]) -> None:
     filled(tmp_path, 22)
     (tmp_path / "a3.png").write_bytes(b"")
     whole = (tmp_path / "a7.png").read_bytes()
@@ -91,14 +92,14 @@ def test_a_few_damaged_images_are_passed_over_and_told(tmp_path: Path, heard: li
     assert scenes.boxes is not None
     assert [boxes.corners[0, 1] for boxes in scenes.boxes] == [index % 6 for index in kept]
     assert len(heard) == 1
-    assert f"passed over 2 of 22 images of {tmp_path} that cannot be read: a3.png, a7.png" in heard[0]
+    assert f"skipped 2 of 22 images of {tmp_path} that cannot be read: a3.png, a7.png" in heard[0]
 
 
 def test_many_damaged_images_are_a_mistake(tmp_path: Path) -> None:
     filled(tmp_path, 12)
     for index in (1, 2):
         (tmp_path / f"a{index}.png").write_bytes(b"")
-    with pytest.raises(PcdnetError, match="2 of 12 images .* cannot be read .a1.png, a2.png: .* is empty.; mend"):
+    with pytest.raises(PcdnetError, match="2 of 12 images .* cannot be read .a1.png, a2.png: .* is empty.; fix"):
         read(tmp_path)
     for index in range(12):
         whole = (tmp_path / "a0.png").read_bytes()
@@ -111,12 +112,14 @@ def test_images_of_different_sizes_are_named_and_can_be_brought_to_one(tmp_path:
     filled(tmp_path, 5)
     for index in (1, 3):
         Image.fromarray(COLOURS[index, :6, :9]).save(tmp_path / f"a{index}.png")
-    with pytest.raises(PcdnetError, match="most are 8x12, but not a1.png .6x9., a3.png .6x9.; use --resize 8 12, or"):
+    with pytest.raises(
+        PcdnetError, match="most are 8x12, but not a1.png .6x9., a3.png .6x9.; use resize=.8, 12., or crop for"
+    ):
         read(tmp_path)
-    assert read(tmp_path, resize=(8, 12)).images.shape == (5, 8, 12, 3)
-    np.testing.assert_array_equal(read(tmp_path, crop=(1, 2, 5, 7)).images, COLOURS[:5, 1:6, 2:9])
-    with pytest.raises(PcdnetError, match="leaves .*a1.png of 6x9; give TOP LEFT HEIGHT WIDTH"):
-        read(tmp_path, crop=(1, 2, 6, 7))
+    assert read(tmp_path, view=View(resize=(8, 12))).images.shape == (5, 8, 12, 3)
+    np.testing.assert_array_equal(read(tmp_path, view=View(crop=(1, 2, 5, 7))).images, COLOURS[:5, 1:6, 2:9])
+    with pytest.raises(PcdnetError, match="leaves .*a1.png of 6x9; give top, left, height and width"):
+        read(tmp_path, view=View(crop=(1, 2, 6, 7)))
 
 
 def test_exif_that_turns_one_image_is_seen(tmp_path: Path) -> None:
@@ -134,14 +137,12 @@ def test_images_that_take_all_memory_are_refused_before_they_are_decoded(
     filled(tmp_path, 5)
     monkeypatch.setattr(folder, "MOST_BYTES", 4 * COLOURS[0].size)
     monkeypatch.setattr(folder, "read_picture", None)
-    with pytest.raises(
-        PcdnetError, match="the 5 images of .* more than the limit .*; use --resize, --crop or --stride"
-    ):
+    with pytest.raises(PcdnetError, match="the 5 images of .* more than the limit .*; use resize, crop or stride"):
         read(tmp_path)
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_annotations_are_the_truth_and_follow_the_view(beside: bool, tmp_path: Path, heard: list[str]) -> None:
+def test_annotations_are_the_ground_truth_and_follow_the_view(beside: bool, tmp_path: Path, heard: list[str]) -> None:
     place = filled(tmp_path / "test", 3)
     files = [f"{'test/' if beside else ''}a{index}.png" for index in range(3)]
     annotated((tmp_path if beside else place) / "annotations.json", files, height=8, width=12)
@@ -150,13 +151,13 @@ def test_annotations_are_the_truth_and_follow_the_view(beside: bool, tmp_path: P
     assert scenes.boxes is not None
     assert [boxes.corners.tolist() for boxes in scenes.boxes] == [[[2, index, 3, 4]] for index in range(3)]
     assert scenes.first(1).boxes is not None
-    halved = read(place, crop=(2, 2, 6, 10), resize=(12, 20), note=heard.append).boxes
+    halved = read(place, view=View(crop=(2, 2, 6, 10), resize=(12, 20)), note=heard.append).boxes
     assert halved is not None
     assert [boxes.corners.tolist() for boxes in halved] == [[[0, 0, 6, 4]], [[0, 0, 6, 6]], [[0, 0, 6, 8]]]
     assert heard == []
 
 
-def test_where_annotations_and_images_do_not_meet_is_told(tmp_path: Path, heard: list[str]) -> None:
+def test_where_annotations_and_images_do_not_meet_is_reported(tmp_path: Path, heard: list[str]) -> None:
     filled(tmp_path, 4)
     annotated(tmp_path / "annotations.json", ["a0.png", "a1.png", "b.png", "c.png", "d.png", "e.png"])
     scenes = read(tmp_path, note=heard.append)
@@ -166,7 +167,7 @@ def test_where_annotations_and_images_do_not_meet_is_told(tmp_path: Path, heard:
     assert "lacks 2 of the images, which count as empty: a2.png, a3.png" in heard[1]
 
 
-def test_annotations_of_nothing_here_are_refused_inside_and_told_beside(tmp_path: Path, heard: list[str]) -> None:
+def test_annotations_of_nothing_here_are_refused_inside_and_reported_beside(tmp_path: Path, heard: list[str]) -> None:
     place = filled(tmp_path / "train", 3)
     annotated(tmp_path / "annotations.json", ["test/a0.png"])
     assert read(place, note=heard.append).boxes is None
@@ -185,15 +186,16 @@ def test_annotations_of_another_size_are_refused(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_what_is_no_folder_of_images_is_told(tmp_path: Path) -> None:
+def test_what_is_no_folder_of_images_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PcdnetError, match="holds no images; give a folder of png, jpg"):
         read(tmp_path)
-    with pytest.raises(PcdnetError, match="does not exist; give a folder"):
+    with pytest.raises(PcdnetError, match="does not exist; give the path of a folder of images"):
         read(tmp_path / "missing")
     (tmp_path / "file").touch()
     with pytest.raises(PcdnetError, match="cannot be read .*; give a folder"):
         read(tmp_path / "file")
-    with pytest.raises(PcdnetError, match="the limit is 0 images; give"):
+    filled(tmp_path)
+    with pytest.raises(PcdnetError, match="the limit is 0 scenes; give"):
         read(tmp_path, limit=0)
 
 

@@ -1,4 +1,4 @@
-"""Laws of inputs: paths name the images that people mean, each once and in order, and mistakes are told at once."""
+"""Laws of inputs: paths name the images that people mean, each once and in order, and mistakes are reported at once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import pytest
 from PIL import Image
 
 from pcdnet.data import inputs
-from pcdnet.data.inputs import Input, find_inputs, fitted
+from pcdnet.data.inputs import Input, find_inputs
+from pcdnet.data.tetrominoes import generate
 from pcdnet.errors import PcdnetError
+from tests.data.records import write_tetrominoes
 
 RGB = np.random.default_rng(0).integers(0, 256, (6, 8, 3), dtype=np.uint8)
 STACK = np.random.default_rng(1).integers(0, 256, (3, 6, 8, 3), dtype=np.uint8)
@@ -105,6 +107,15 @@ def test_every_third_frame_of_a_video_has_its_own_number(tmp_path: Path) -> None
     assert film.image_name(6) == f"{tmp_path}/film.mkv#6"
 
 
+def test_a_file_of_records_is_streamed(tmp_path: Path) -> None:
+    scenes = generate(3, seed=1)
+    (records,) = find_inputs([str(write_tetrominoes(tmp_path / "a.tfrecords", scenes))])
+    numbers, images = zip(*records.images(2), strict=True)  # strides are for videos
+    assert numbers == (0, 1, 2)
+    np.testing.assert_array_equal(np.stack(images), scenes.images)
+    assert (records.kind, records.count(), records.image_name(2)) == ("tfrecords", 3, f"{tmp_path}/a.tfrecords#2")
+
+
 def test_one_picture_may_come_by_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     content = io.BytesIO()
     Image.fromarray(RGB).save(content, format="PNG")
@@ -131,9 +142,12 @@ def test_one_picture_may_come_by_standard_input(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("path", "complaint"),
     [
-        ("missing.png", "does not exist; give a picture"),
-        ("*.tif", "matches no picture, video or .npz file"),
-        ("notes.txt", "is nothing that images are read from"),
+        (
+            "missing.png",
+            "does not exist; give a folder of images, .* a pattern of them, or - for a picture on standard input$",
+        ),
+        ("*.tif", "names nothing that images are read from; give a folder"),
+        ("notes.txt", "names nothing that images are read from"),
         ("empty", "holds no picture"),
         ("a\0.png", "cannot be read|does not exist"),
         ("x" * 5000, "cannot be read|does not exist"),
@@ -166,15 +180,3 @@ def test_a_file_that_changes_has_another_stamp(photos: Path) -> None:
     assert find_inputs([str(path)])[0].stamp == before
     Image.fromarray(RGB[:3]).save(path)
     assert find_inputs([str(path)])[0].stamp != before
-
-
-def test_images_are_fitted_to_what_the_model_wants() -> None:
-    grey = RGB[..., :1]
-    assert fitted(RGB, channels=3, size=None, resize=False) is RGB
-    np.testing.assert_array_equal(fitted(grey, channels=3, size=(6, 8), resize=False), grey.repeat(3, axis=2))
-    np.testing.assert_array_equal(
-        fitted(RGB, channels=1, size=None, resize=False)[..., 0], np.asarray(Image.fromarray(RGB).convert("L"))
-    )
-    assert fitted(RGB, channels=1, size=(3, 4), resize=True).shape == (3, 4, 1)
-    with pytest.raises(PcdnetError, match="6x8 pixels do not fit the model's background of 3x4; add --resize"):
-        fitted(RGB, channels=3, size=(3, 4), resize=False)

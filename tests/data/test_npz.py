@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pcdnet.data import npz
-from pcdnet.data.npz import read
+from pcdnet.data.npz import arrays, count, read
 from pcdnet.errors import PcdnetError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 4, 6, 3), dtype=np.uint8)
@@ -37,7 +37,7 @@ def test_images_and_labels_come_back_as_they_were_saved(tmp_path: Path) -> None:
     np.testing.assert_array_equal(scenes.images, IMAGES)
     np.testing.assert_array_equal(scenes.labels, LABELS)
     assert scenes.images.flags.writeable  # torch warns of arrays that are not
-    assert scenes.name == "scenes"
+    assert scenes.name == "scenes.npz"
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "<i8", ">i4", "bool"])
@@ -64,7 +64,7 @@ def test_a_pixel_that_no_mask_claims_is_background(tmp_path: Path) -> None:
     assert not scenes.labels.any()
 
 
-def test_grey_images_need_no_channel_axis_and_truth_is_optional(tmp_path: Path) -> None:
+def test_grey_images_need_no_channel_axis_and_ground_truth_is_optional(tmp_path: Path) -> None:
     scenes = read(saved(tmp_path, image=IMAGES[..., 0]))
     np.testing.assert_array_equal(scenes.images, IMAGES[..., :1])
     assert scenes.labels is None
@@ -214,7 +214,7 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
         read(path)
 
 
-def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+def test_what_is_no_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PcdnetError, match="does not exist; give the path of an .npz file"):
         read(tmp_path / "missing.npz")
     with pytest.raises(PcdnetError, match="cannot be read"):
@@ -226,3 +226,43 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
         read(tmp_path / "single.npz")
     with pytest.raises(PcdnetError, match="the limit is 0 scenes"):
         read(tmp_path / "single.npz", limit=0)
+
+
+@pytest.mark.parametrize("images", [IMAGES, IMAGES[..., :1], IMAGES[..., 0]])
+def test_images_are_streamed_as_they_were_saved(images: np.ndarray, tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "a.npz", allow_pickle=True, image=images, labels=np.zeros((5, 4, 6)))
+    assert count(tmp_path / "a.npz") == 5
+    for stride in (1, 2):
+        numbers, found = zip(*npz.images(tmp_path / "a.npz", stride=stride), strict=True)
+        assert numbers == tuple(range(0, 5, stride))
+        np.testing.assert_array_equal(np.stack(found), images.reshape(5, 4, 6, -1)[::stride])
+
+
+def test_damage_is_noticed_while_streaming(tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", allow_pickle=True, images=IMAGES)
+    np.savez(tmp_path / "float.npz", allow_pickle=True, image=IMAGES / 255)
+    np.savez(tmp_path / "cut.npz", allow_pickle=True, image=IMAGES)
+    whole = (tmp_path / "cut.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[:300])
+    at = whole.index(IMAGES[2].tobytes())
+    (tmp_path / "bad.npz").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    for name, complaint in {
+        "other": "no array 'image' .it holds images.",
+        "float": "is of type float64",
+        "cut": "no sound .npz file",
+        "bad": "no sound .npz file .Bad CRC",
+        "missing": "does not exist",
+    }.items():
+        with pytest.raises(PcdnetError, match=complaint):
+            list(npz.images(tmp_path / f"{name}.npz"))
+
+
+def test_any_arrays_can_be_read_but_no_objects(tmp_path: Path) -> None:
+    path = saved(tmp_path, a=LABELS, b=np.array(7.5), c=np.array([None, "x"], object))
+    a, b = arrays(path, ("a", "b"))
+    np.testing.assert_array_equal(a, LABELS)
+    assert b == 7.5
+    with pytest.raises(PcdnetError, match="'c' of .* is of type object"):
+        arrays(path, ("c",))
+    with pytest.raises(PcdnetError, match="has no array 'd' .it holds a, b, c"):
+        arrays(path, ("d",))

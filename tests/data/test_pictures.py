@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pcdnet.data import pictures
-from pcdnet.data.pictures import PICTURES, cropped, is_picture, read_header, read_picture, resized
+from pcdnet.data.pictures import count, images, is_picture, read, read_header, read_picture
+from pcdnet.data.sources import PICTURES
 from pcdnet.errors import PcdnetError
 
 RGB = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
@@ -37,6 +38,19 @@ def test_lossless_files_give_the_saved_pixels(suffix: str, tmp_path: Path) -> No
     np.testing.assert_array_equal(found, RGB)
     assert found.flags.writeable  # torch warns of arrays that are not
     assert is_picture(path)
+
+
+def test_a_picture_is_read_and_streamed_as_one_image(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    Image.fromarray(RGB).save(path)
+    scenes = read(path)
+    np.testing.assert_array_equal(scenes.images, RGB[None])
+    assert (scenes.name, scenes.names) == ("a.png", ("a.png",))
+    for stride in (1, 3):
+        ((number, image),) = images(path, stride=stride)
+        assert number == 0
+        np.testing.assert_array_equal(image, RGB)
+    assert count(path) == 1
 
 
 @pytest.mark.parametrize("suffix", PICTURES)
@@ -111,7 +125,7 @@ def test_grey_values_that_are_no_brightness_are_refused() -> None:
         with pytest.raises(PcdnetError, match="grey values from .*; save it with 8 or 16 bits"):
             read_picture(encoded(Image.fromarray(values), "TIFF"))
     for value in (np.nan, 1.5, -0.1, np.inf):
-        with pytest.raises(PcdnetError, match="save fractions of 0 to 1"):
+        with pytest.raises(PcdnetError, match="give fractions of 0 to 1"):
             read_picture(encoded(Image.fromarray(np.full((2, 2), value, np.float32)), "TIFF"))
 
 
@@ -141,7 +155,7 @@ def test_of_a_moving_picture_the_first_frame_is_read() -> None:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF"])
-def test_every_truncation_is_told_or_harmless(kind: str) -> None:
+def test_every_truncation_is_reported_or_harmless(kind: str) -> None:
     content = encoded(Image.fromarray(RGB), kind).getvalue()
     whole = read_picture(io.BytesIO(content))
     for size in range(len(content)):
@@ -191,7 +205,7 @@ def test_a_few_bytes_cannot_claim_all_memory(side: int) -> None:
     assert read_picture(encoded(Image.fromarray(RGB)), most_pixels=54).shape == (6, 9, 3)
 
 
-def test_what_is_no_picture_is_told_by_name(tmp_path: Path) -> None:
+def test_what_is_no_picture_is_reported_by_name(tmp_path: Path) -> None:
     (tmp_path / "empty.png").touch()
     (tmp_path / "text.png").write_text("no picture")
     Image.fromarray(RGB).save(tmp_path / "other.ppm")
@@ -207,41 +221,3 @@ def test_what_is_no_picture_is_told_by_name(tmp_path: Path) -> None:
         assert str(tmp_path / name) in str(caught.value)
     assert not is_picture("._a.png")
     assert not is_picture("a.txt")
-
-
-@given(height=st.integers(1, 20), width=st.integers(1, 20), value=st.integers(0, 255), channels=st.sampled_from([1, 3]))
-def test_resizing_keeps_what_is_even(height: int, width: int, value: int, channels: int) -> None:
-    image = np.full((7, 11, channels), value, np.uint8)
-    found = resized(image, (height, width))
-    assert found.shape == (height, width, channels)
-    assert (found == value).all()
-
-
-def test_shrinking_averages_and_leaves_no_halo() -> None:
-    image = np.zeros((60, 60, 1), np.uint8)
-    image[::2] = 200
-    assert np.abs(resized(image, (10, 10))[2:-2].astype(int) - 100).max() <= 6
-    step = np.full((60, 60, 1), 50, np.uint8)
-    step[:, 30:] = 200
-    found = resized(step, (20, 20))
-    assert (found.min(), found.max()) == (50, 200)
-
-
-@given(data=st.data())
-def test_a_crop_is_the_slice(data: st.DataObject) -> None:
-    top, left = data.draw(st.integers(0, 5)), data.draw(st.integers(0, 8))
-    height, width = data.draw(st.integers(1, 6 - top)), data.draw(st.integers(1, 9 - left))
-    found = cropped(RGB, (top, left, height, width))
-    np.testing.assert_array_equal(found, RGB[top : top + height, left : left + width])
-
-
-@pytest.mark.parametrize("crop", [(0, 0, 7, 9), (0, 1, 6, 9), (-1, 0, 2, 2), (0, 0, 0, 2), (6, 0, 1, 1)])
-def test_a_crop_that_leaves_the_image_is_refused(crop: tuple[int, int, int, int]) -> None:
-    with pytest.raises(PcdnetError, match="leaves images of 6x9; give TOP LEFT HEIGHT WIDTH inside"):
-        cropped(RGB, crop)
-
-
-@pytest.mark.parametrize("size", [(0, 3), (3, -1), (10**6, 10**6)])
-def test_a_size_that_is_none_is_refused(size: tuple[int, int]) -> None:
-    with pytest.raises(PcdnetError, match="cannot be resized to .*; give a height"):
-        resized(RGB, size)

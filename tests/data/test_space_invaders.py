@@ -1,4 +1,4 @@
-"""Laws of Space Invaders' truth: tight around what is there, one box an object, nothing for explosions."""
+"""Laws of the ground truth of Space Invaders: tight around what is there, one box an object, nothing for explosions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pcdnet.data import atari, space_invaders
-from pcdnet.data.space_invaders import KINDS, SCORED, marksman, truth
+from pcdnet.data.space_invaders import KINDS, SCORED, ground_truth, marksman
 from pcdnet.scene import Boxes
 
 GREEN, YELLOW, GREY, ORANGE = (50, 132, 50), (134, 134, 29), (142, 142, 142), (181, 83, 40)
@@ -72,7 +72,7 @@ def test_every_alien_is_boxed_wherever_the_grid_is(down: int, across: int, shape
             rows, columns = np.nonzero(shape)
             size = (int(np.ptp(rows)) + 1, int(np.ptp(columns)) + 1)
             drawn.append((f"alien {kind + 1}", (top + int(rows.min()), left + int(columns.min()), *size)))
-    assert listed(truth(frame, ram)) == drawn
+    assert listed(ground_truth(frame, ram)) == drawn
 
 
 def test_what_lacks_or_has_a_pixel_more_is_an_explosion_and_no_alien() -> None:
@@ -82,13 +82,13 @@ def test_what_lacks_or_has_a_pixel_more_is_an_explosion_and_no_alien() -> None:
         if pixel:
             shape[pixel] = ~shape[pixel]
         draw(frame, shape, 6, 22 + 16 * column, YELLOW)
-    assert listed(truth(frame, ram)) == [("alien 1", (6, 54, 10, 8))]
+    assert listed(ground_truth(frame, ram)) == [("alien 1", (6, 54, 10, 8))]
 
 
 def test_an_alien_of_another_row_is_no_alien_of_this() -> None:
     frame, ram = scene()
     draw(frame, space_invaders._ALIENS[1, 0], 6, 22, YELLOW)
-    assert not len(truth(frame, ram))
+    assert not len(ground_truth(frame, ram))
 
 
 def test_a_shield_is_boxed_tightly_until_only_rubble_is_left() -> None:
@@ -97,7 +97,7 @@ def test_a_shield_is_boxed_tightly_until_only_rubble_is_left() -> None:
     draw(frame, np.ones((2, 4), bool), 132, 74, ORANGE)  # in two pieces of 8 pixels
     draw(frame, np.ones((4, 2), bool), 140, 80, ORANGE)
     draw(frame, np.ones((5, 3), bool), 133, 107, ORANGE)  # 15 pixels
-    assert listed(truth(frame, ram)) == [
+    assert listed(ground_truth(frame, ram)) == [
         ("shield", (132, 42, 18, 8)),
         ("shield", (132, 74, 12, 8)),
         ("rubble", (133, 107, 5, 3)),
@@ -109,9 +109,9 @@ def test_the_cannon_is_boxed_and_its_explosion_is_not() -> None:
     shape = np.array([[pixel == "#" for pixel in row] for row in CANNON.split()])
     draw(frame, shape, 160, 70, GREEN)
     draw(frame, np.ones((5, 2), bool), 171, 33, GREEN)  # a mark on the ground
-    assert listed(truth(frame, ram)) == [("cannon", (160, 70, 10, 7))]
+    assert listed(ground_truth(frame, ram)) == [("cannon", (160, 70, 10, 7))]
     frame[165, 73] = 0
-    assert not len(truth(frame, ram))
+    assert not len(ground_truth(frame, ram))
 
 
 def test_a_bullet_is_one_box_even_where_something_hides_its_middle() -> None:
@@ -119,7 +119,7 @@ def test_a_bullet_is_one_box_even_where_something_hides_its_middle() -> None:
     frame[[20, 21, 25, 26, 27], 60] = GREY  # one, with something in front
     frame[40:49, 60] = GREY
     frame[42:50, 61] = GREY  # beside the other
-    assert listed(truth(frame, ram)) == [
+    assert listed(ground_truth(frame, ram)) == [
         ("bullet", (20, 60, 8, 1)),
         ("bullet", (40, 60, 9, 1)),
         ("bullet", (42, 61, 8, 1)),
@@ -127,9 +127,9 @@ def test_a_bullet_is_one_box_even_where_something_hides_its_middle() -> None:
 
 
 def test_recorded_frames_have_a_tight_box_for_all_but_explosions(quick: None) -> None:
-    scenes = space_invaders.record(60, 5)
+    scenes = space_invaders.generate(60, 5)
     assert scenes.images.shape == (60, 185, 160, 3)
-    assert (scenes.kinds, scenes.scored, scenes.name) == (KINDS, SCORED, "Space Invaders, seed 5")
+    assert (scenes.kinds, scenes.scored, scenes.name) == (KINDS, SCORED, "frames of Space Invaders, seed 5")
     assert scenes.boxes is not None
     colours = dict.fromkeys(KINDS, YELLOW) | {"shield": ORANGE, "rubble": ORANGE, "cannon": GREEN, "bullet": GREY}
     seen: Counter[str] = Counter()
@@ -151,16 +151,16 @@ def test_recorded_frames_have_a_tight_box_for_all_but_explosions(quick: None) ->
 def test_aliens_are_those_that_the_console_counts_or_the_one_just_hit_more(quick: None) -> None:
     recording = atari.record("space_invaders", count=40, seed=6, top=space_invaders.TOP, pilots=space_invaders.PILOTS)
     for frame, ram in zip(recording.frames, recording.ram, strict=True):
-        aliens = (truth(frame, ram).kinds < 6).sum()
+        aliens = (ground_truth(frame, ram).kinds < 6).sum()
         assert aliens - ram[17] in (0, 1)
 
 
 def test_another_seed_is_another_game_and_the_same_is_the_same(quick: None, tmp_path: Path) -> None:
-    first, second = space_invaders.record(12, 1), space_invaders.record(12, 2)
+    first, second = space_invaders.generate(12, 1), space_invaders.generate(12, 2)
     assert not {image.tobytes() for image in first.images} & {image.tobytes() for image in second.images}
     for file in (tmp_path / "atari").iterdir():
         file.unlink()
-    again = space_invaders.record(12, 1)
+    again = space_invaders.generate(12, 1)
     np.testing.assert_array_equal(again.images, first.images)
     assert list(map(listed, again.boxes or ())) == list(map(listed, first.boxes or ()))
 

@@ -1,11 +1,9 @@
-"""Generated scenes obey the rules of the data set, and genuine ones are reproduced bit for bit."""
+"""Laws of Tetrominoes: generated scenes obey the rules of the data set, and the true prototypes explain them."""
 
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,17 +15,10 @@ from pcdnet.data.tetrominoes import (
     TILE,
     TetrominoScenes,
     generate,
-    read,
     render,
     true_prototypes,
 )
-from pcdnet.data.tfrecord import crc32c
 from pcdnet.errors import PcdnetError
-
-GENUINE = Path(__file__).parents[3] / "shared/data/tetrominoes/tetrominoes_mini.tfrecords"
-needs_genuine = pytest.mark.skipif(
-    not GENUINE.exists(), reason="the genuine scenes, ../shared/data/tetrominoes, are not on this machine"
-)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +118,7 @@ def test_a_seed_gives_the_same_scenes_on_every_platform() -> None:
 def test_scenes_are_float_images_with_names(scenes: TetrominoScenes) -> None:
     listed = list(scenes.scenes())
     assert len(listed) == 2000
-    assert listed[7].name == "tetrominoes-3-7"
+    assert listed[7].name == "re-created Tetrominoes, seed 3-7"
     assert listed[7].image.dtype == np.float32
     assert listed[7].labels is not None
     assert listed[7].labels.dtype == np.int32
@@ -161,88 +152,6 @@ def test_true_prototypes_explain_every_pixel_of_generated_scenes(scenes: Tetromi
     assert canvas.sum() == pytest.approx(canvas[:, 35:70, 35:70].sum())
 
 
-def field(number: int, content: bytes) -> bytes:
-    key, size = bytes([number << 3 | 2]), len(content)
-    while size >= 0x80:
-        key += bytes([size & 0x7F | 0x80])
-        size >>= 7
-    return key + bytes([size]) + content
-
-
-def floats(values: np.ndarray) -> bytes:
-    return field(2, field(1, np.concatenate([np.zeros_like(values[:1]), values]).astype("<f4").tobytes()))
-
-
-def pixels(values: np.ndarray) -> bytes:
-    return field(1, b"".join(field(1, bytes([value])) for value in values.ravel().tolist()))
-
-
-def features_of(scenes: TetrominoScenes, index: int) -> dict[str, bytes]:
-    masks = (np.arange(4)[:, None, None] == scenes.labels[index]) * np.uint8(255)
-    return {
-        "image": pixels(scenes.images[index]),
-        "mask": pixels(masks),
-        "x": floats(scenes.rows[index]),
-        "y": floats(scenes.columns[index]),
-        "shape": floats(scenes.shapes[index] + 1),
-        "color": floats(scenes.colours[index]),
-        "visibility": floats(np.ones(3)),
-    }
-
-
-def write(path: Path, examples: list[dict[str, bytes]]) -> Path:
-    def checksum(data: bytes) -> bytes:
-        crc = int(crc32c([data])[0])
-        return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2**32)
-
-    content = b""
-    for features in examples:
-        entries = [field(1, field(1, name.encode()) + field(2, f)) for name, f in features.items()]
-        record = field(1, b"".join(entries))
-        length = struct.pack("<Q", len(record))
-        content += length + checksum(length) + record + checksum(record)
-    path.write_bytes(content)
-    return path
-
-
-def test_scenes_in_the_original_container_are_read_as_they_are(scenes: TetrominoScenes, tmp_path: Path) -> None:
-    path = write(tmp_path / "mine.tfrecords", [features_of(scenes, index) for index in range(4)])
-    found = read(path)
-    assert len(found) == 4
-    assert len(read(path, limit=2)) == 2
-    assert len(read(path, limit=9)) == 4
-    for name in ("images", "labels", "shapes", "colours", "rows", "columns"):
-        assert getattr(found, name).dtype == getattr(scenes, name).dtype
-        assert (getattr(found, name) == getattr(scenes, name)[:4]).all()
-    assert [scene.name for scene in found.scenes()][-1] == "mine-3"
-
-
-@pytest.mark.parametrize(
-    ("name", "replacement", "complaint"),
-    [
-        ("mask", None, "has no feature 'mask'"),
-        ("image", pixels(np.zeros(64 * 64 * 3, np.uint8)), "'image' .* has 12288 values, not 3675"),
-        ("image", floats(np.zeros(3674)), "'image' .* is of type float32, not bytes"),
-        ("shape", floats(np.zeros(5)), "'shape' .* has 6 values, not 4"),
-        ("shape", floats(np.array([1, 2, 20])), "'shape' .* from 1 to 19"),
-        ("color", floats(np.full((3, 3), 0.5)), "'color' .* from 0 to 1"),
-        ("x", floats(np.array([0, np.nan, 1])), "'x' .* from 0 to 30"),
-    ],
-)
-def test_examples_that_are_no_tetrominoes_are_refused(
-    scenes: TetrominoScenes, tmp_path: Path, name: str, replacement: bytes | None, complaint: str
-) -> None:
-    features = features_of(scenes, 1)
-    if replacement is None:
-        del features[name]
-    else:
-        features[name] = replacement
-    path = write(tmp_path / "mine.tfrecords", [features_of(scenes, 0), features])
-    with pytest.raises(PcdnetError, match=f"{complaint}.*; give a tetrominoes") as caught:
-        read(path)
-    assert f"record 1 of {path}" in str(caught.value)
-
-
 CORNER = np.zeros((1, 1), dtype=int)
 
 
@@ -252,8 +161,6 @@ CORNER = np.zeros((1, 1), dtype=int)
         (lambda: generate(0, seed=0), "0 scenes were asked for; give"),
         (lambda: generate(1, seed=-1), "seed is -1; give"),
         (lambda: true_prototypes(19), "19x19 cannot hold a tetromino; use a size of 20"),
-        (lambda: read("none.tfrecords", limit=0), "limit is 0 scenes; give"),
-        (lambda: read("none.tfrecords"), "none.tfrecords does not exist; give"),
         (lambda: render(CORNER + 19, np.ones((1, 1, 3), int), CORNER, CORNER), "shapes range .*; give"),
         (lambda: render(CORNER, np.full((1, 1, 3), 255), CORNER, CORNER), "colours range .*; give"),
         (
@@ -265,17 +172,3 @@ CORNER = np.zeros((1, 1), dtype=int)
 def test_mistakes_are_refused_with_a_cure(attempt: Callable[[], object], complaint: str) -> None:
     with pytest.raises(PcdnetError, match=complaint):
         attempt()
-
-
-@needs_genuine
-def test_genuine_scenes_are_reproduced_bit_for_bit() -> None:
-    genuine = read(GENUINE)
-    assert len(genuine) == 10
-    images, labels = render(genuine.shapes, genuine.colours, genuine.rows, genuine.columns)
-    assert (images == genuine.images).all()
-    assert (labels == genuine.labels).all()
-
-
-@needs_genuine
-def test_genuine_scenes_show_all_shapes_but_the_three_that_are_inferred() -> None:
-    assert {*range(1, 20)} - {*(read(GENUINE).shapes + 1).ravel().tolist()} == {1, 4, 8}

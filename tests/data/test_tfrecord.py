@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import struct
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,52 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pcdnet.data.tfrecord import crc32c, parse_example, read_records
+from pcdnet.data.tfrecord import claimed_records, crc32c, parse_example, read_records
 from pcdnet.errors import PcdnetError
-
-
-def literal_crc(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
-
-
-def masked(data: bytes) -> bytes:
-    crc = literal_crc(data)
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2**32)
-
-
-def frame(data: bytes) -> bytes:
-    length = struct.pack("<Q", len(data))
-    return length + masked(length) + data + masked(data)
-
-
-def write(path: Path, records: Sequence[bytes], zipped: bool = False) -> Path:
-    content = b"".join(map(frame, records))
-    path.write_bytes(gzip.compress(content) if zipped else content)
-    return path
-
-
-def varint(value: int) -> bytes:
-    value %= 2**64
-    out = b""
-    while value >= 0x80:
-        out += bytes([value & 0x7F | 0x80])
-        value >>= 7
-    return out + bytes([value])
-
-
-def message(number: int, content: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def example(**features: bytes) -> bytes:
-    entries = [message(1, message(1, name.encode()) + message(2, f)) for name, f in features.items()]
-    return message(1, b"".join(entries))
-
+from tests.data.records import example, frame, literal_crc, masked, message, varint, write
 
 RECORDS = [b"one", b"", b"\0" * 300, bytes(range(256)) * 3]
 
@@ -73,7 +29,7 @@ def test_crcs_side_by_side_are_those_of_the_literal_loop(records: list[bytes]) -
     assert crc32c(records).tolist() == [literal_crc(record) for record in records]
 
 
-def test_crc_joins_any_number_of_lanes() -> None:
+def test_crcs_go_through_any_number_of_lanes() -> None:
     data = np.random.default_rng(0).integers(0, 256, 5000, dtype=np.uint8).tobytes()
     lengths = range(0, 5000, 123)
     assert crc32c([data[:n] for n in lengths]).tolist() == [literal_crc(data[:n]) for n in lengths]
@@ -82,6 +38,14 @@ def test_crc_joins_any_number_of_lanes() -> None:
 @pytest.mark.parametrize("zipped", [False, True])
 def test_what_is_written_is_read(tmp_path: Path, zipped: bool) -> None:
     assert list(read_records(write(tmp_path / "a.tfrecords", RECORDS, zipped))) == RECORDS
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_the_number_of_records_is_known_if_all_are_as_long_as_the_first(tmp_path: Path, zipped: bool) -> None:
+    assert claimed_records(write(tmp_path / "a.tfrecords", [b"abc"] * 40, zipped)) == 40
+    assert claimed_records(write(tmp_path / "b.tfrecords", [b""], zipped)) == 1
+    with pytest.raises(PcdnetError, match="does not exist; give the path of a .tfrecords file"):
+        claimed_records(tmp_path / "missing.tfrecords")
 
 
 def test_files_longer_than_a_batch_are_read_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +173,7 @@ def test_integers_read_the_same_packed_or_not(values: list[int]) -> None:
         assert read.tolist() == values
 
 
-def test_unknown_fields_are_passed_over() -> None:
+def test_unknown_fields_are_skipped() -> None:
     unknown = b"\x48\x05" + b"\x4d1234" + b"\x4912345678" + message(9, b"xyz")
     known = message(2, message(1, struct.pack("<f", 2.5)) + unknown)
     entry = unknown + message(1, b"a") + message(2, unknown + known)

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from pcdnet.data import video
-from pcdnet.data.video import VIDEOS, count, frames, is_video, read
+from pcdnet.data.sources import VIDEOS
+from pcdnet.data.video import count, images, read
+from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
 
 av = pytest.importorskip("av", reason="videos need the extra video")
@@ -52,27 +54,26 @@ def test_every_kind_of_video_gives_its_frames_in_order(suffix: str, tmp_path: Pa
     assert scenes.images[:, 4:20, 4:28].mean(axis=(0, 1, 2)) == pytest.approx((250, 20, 20), abs=15)
     assert scenes.names[:2] == ("a-000000", "a-000001")
     assert scenes.name == f"a{suffix}"
-    assert is_video(path)
     assert count(path) in ((0, MANY) if suffix == ".gif" else (MANY,))
 
 
 @pytest.mark.parametrize(("limit", "stride"), [(None, 1), (3, 1), (None, 7), (2, 4), (99, 99)])
 def test_fewer_frames_are_the_first_of_every_so_many(limit: int | None, stride: int, tmp_path: Path) -> None:
     path = made(tmp_path / "a.mkv")
-    scenes = read(path, limit=limit, stride=stride)
+    scenes = read(path, limit=limit, view=View(stride=stride))
     every = list(range(0, MANY, stride))[:limit]
     np.testing.assert_allclose(brightness(scenes.images), [levels(n) for n in every], atol=4)
     assert scenes.names == tuple(f"a-{n:06}" for n in every)
-    assert len(list(islice(frames(path, stride), limit))) == len(every)
+    assert [number for number, _ in islice(images(path, stride=stride), limit)] == every
 
 
 def test_frames_are_cropped_resized_and_made_grey(tmp_path: Path) -> None:
     path = made(tmp_path / "a.mp4")
-    scenes = read(path, crop=(0, 0, 24, 64), resize=(12, 32), grey=True)
+    scenes = read(path, view=View(crop=(0, 0, 24, 64), resize=(12, 32), grey=True))
     assert scenes.images.shape == (MANY, 12, 32, 1)
     np.testing.assert_allclose(scenes.images[:, 2:10, 20:30].mean(axis=(1, 2, 3)), [*map(levels, range(MANY))], atol=5)
-    with pytest.raises(PcdnetError, match="leaves frames of .*a.mp4 of 48x64; give TOP LEFT"):
-        read(path, crop=(0, 0, 60, 64))
+    with pytest.raises(PcdnetError, match="leaves frames of .*a.mp4 of 48x64; give top, left"):
+        read(path, view=View(crop=(0, 0, 60, 64)))
 
 
 def test_a_grey_video_has_one_channel(tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ def test_damaged_videos_never_crash_the_reader(tmp_path: Path) -> None:
                 damaged[chance.randrange(len(damaged))] = chance.randrange(256)
             path.write_bytes(damaged)
             try:
-                assert len(read(path, resize=(48, 64), note=lambda _: None)) >= 1
+                assert len(read(path, view=View(resize=(48, 64)), note=lambda _: None)) >= 1
                 count(path)
             except PcdnetError as error:
                 assert str(path) in str(error)  # noqa: PT017
@@ -128,37 +129,37 @@ def test_damaged_videos_never_crash_the_reader(tmp_path: Path) -> None:
         (b"\x1aE\xdf\xa3" + bytes(500), "a.mp4 (cannot be read as a video|has no)"),
     ],
 )
-def test_what_is_no_video_is_told_by_name(content: bytes, complaint: str, tmp_path: Path) -> None:
+def test_what_is_no_video_is_reported_by_name(content: bytes, complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     path.write_bytes(content)
-    for attempt in (read, count, lambda path: list(frames(path))):
+    for attempt in (read, count, lambda path: list(images(path))):
         with pytest.raises(PcdnetError, match=complaint):
             attempt(path)
 
 
-def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+def test_what_is_no_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PcdnetError, match="missing.mp4 does not exist; give"):
         read(tmp_path / "missing.mp4")
     with pytest.raises(PcdnetError, match="cannot be read .*; give"):
         read(tmp_path)
-    with pytest.raises(PcdnetError, match="the limit is 0 frames; give"):
+    with pytest.raises(PcdnetError, match="the limit is 0 scenes; give"):
         read(tmp_path / "a.mp4", limit=0)
     with pytest.raises(PcdnetError, match="the stride is 0; give"):
-        list(frames(tmp_path / "a.mp4", 0))
+        list(images(tmp_path / "a.mp4", stride=0))
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path / "a.mkv")
     with pytest.raises(PcdnetError, match="48x64 pixels, more than the limit of 3,000; give a smaller"):
-        list(frames(path, most_pixels=3000))
+        list(images(path, most_pixels=3000))
     monkeypatch.setattr(video, "MOST_BYTES", 5 * 48 * 64 * 3)
     assert len(read(path, limit=5)) == 5
-    with pytest.raises(PcdnetError, match="take more than the limit .*; use --stride, --crop or --resize"):
+    with pytest.raises(PcdnetError, match="take more than the limit .*; use stride, crop or resize"):
         read(path)
-    assert len(read(path, resize=(12, 16))) == MANY
+    assert len(read(path, view=View(resize=(12, 16)))) == MANY
 
 
-def test_without_the_extra_the_cure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_cure_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path / "a.mkv", 1)
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(PcdnetError, match=r"pip install 'pcdnet\[video\]'"):

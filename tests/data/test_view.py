@@ -12,6 +12,7 @@ from pcdnet.errors import PcdnetError
 from pcdnet.scene import Boxes, Scenes
 
 Corners = tuple[int, int, int, int]
+RGB = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
 
 
 def boxes(*corners: Corners) -> Boxes:
@@ -45,7 +46,7 @@ def parts(draw: st.DrawFn, size: tuple[int, int] = (24, 36)) -> Corners:
 
 @given(box=parts(), crop=parts(), factor=st.sampled_from([1, 2, 3]))
 @settings(max_examples=200, deadline=None)
-def test_the_truth_stays_on_the_pixels(box: Corners, crop: Corners, factor: int) -> None:
+def test_the_ground_truth_stays_on_the_pixels(box: Corners, crop: Corners, factor: int) -> None:
     view = View(crop=crop, resize=(crop[2] * factor, crop[3] * factor), grey=True)
     seen = view.scenes(scene_of(box))
     assert seen.images.shape == (1, crop[2] * factor, crop[3] * factor, 1)
@@ -89,19 +90,48 @@ def test_an_unchanged_view_changes_nothing() -> None:
     assert View(grey=True).scenes(grey) is grey
 
 
+def test_every_nth_scene_is_seen_and_as_many_are_read_as_that_takes() -> None:
+    scenes = Scenes(images=np.arange(10, dtype=np.uint8).reshape(10, 1, 1, 1))
+    for stride, limit in ((1, None), (3, None), (3, 2), (1, 4), (4, 99)):
+        view = View(stride=stride)
+        assert view.scenes(scenes).images.ravel().tolist() == [*range(0, 10, stride)]
+        read = view.scenes(scenes.first(view.chosen(limit).stop or len(scenes)))
+        assert read.images.ravel().tolist() == [*range(10)][view.chosen(limit)] == [*range(0, 10, stride)][:limit]
+    with pytest.raises(PcdnetError, match="the limit is 0 scenes; give at least 1"):
+        View().chosen(0)
+
+
+@given(data=st.data())
+def test_a_crop_is_the_slice(data: st.DataObject) -> None:
+    top, left = data.draw(st.integers(0, 5)), data.draw(st.integers(0, 8))
+    height, width = data.draw(st.integers(1, 6 - top)), data.draw(st.integers(1, 9 - left))
+    found = View(crop=(top, left, height, width)).image(RGB)
+    np.testing.assert_array_equal(found, RGB[top : top + height, left : left + width])
+
+
 @pytest.mark.parametrize(
     ("attempt", "complaint"),
     [
         (lambda: View(stride=0), "the stride is 0; give 1"),
-        (lambda: View(crop=(0, -1, 5, 5)), "column -1 is none; give TOP LEFT HEIGHT WIDTH"),
-        (lambda: View(crop=(0, 0, 5, 0)), "5x0 at row 0, column 0 is none"),
-        (lambda: View(resize=(0, 5)), "resized to 0x5; give a HEIGHT and a WIDTH"),
+        (
+            lambda: View(crop=(0, -1, 5, 5)),
+            "column -1 is empty or begins outside of images; give top, left, height and width of a part",
+        ),
+        (lambda: View(crop=(0, 0, 5, 0)), "5x0 at row 0, column 0 is empty"),
+        (lambda: View(resize=(0, 5)), "resized to 0x5; give a height and a width from 1 as resize"),
         (lambda: View(resize=(10**5, 10**5)), "at most 67,108,864 pixels together"),
         (
             lambda: View(resize=(8000, 8000)).scenes(many(60)),
             "60 images of 8000x8000 take more than the limit of 8 GiB",
         ),
-        (lambda: View(crop=(0, 0, 25, 5)).scenes(scene_of((1, 2, 3, 4))), "leaves images of 24x36; give TOP LEFT"),
+        *(
+            (lambda crop=crop: View(crop=crop).image(RGB), "leaves images of 6x9")
+            for crop in ((0, 0, 7, 9), (6, 0, 1, 1))
+        ),
+        (
+            lambda: View(crop=(0, 0, 25, 5)).scenes(scene_of((1, 2, 3, 4))),
+            "leaves images of 24x36; give top, left, .* as crop$",
+        ),
     ],
 )
 def test_views_that_are_none_are_refused(attempt: object, complaint: str) -> None:

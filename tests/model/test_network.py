@@ -13,6 +13,7 @@ from hypothesis.strategies import integers, sampled_from
 
 from pcdnet.config import Config, ModelConfig
 from pcdnet.data import tetrominoes
+from pcdnet.data.tetromino_records import factored
 from pcdnet.errors import PcdnetError
 from pcdnet.metrics import score
 from pcdnet.model.bank import PrototypeBank
@@ -59,7 +60,7 @@ def test_refinement_fixes_what_greedy_gets_wrong() -> None:
 def test_the_genuine_scenes_are_solved_exactly(shared: object) -> None:
     from tests.conftest import SHARED
 
-    scenes = tetrominoes.read(SHARED / "data" / "tetrominoes" / "tetrominoes_mini.tfrecords")
+    scenes = factored(SHARED / "data" / "tetrominoes" / "tetrominoes_mini.tfrecords")
     found = true_model().decompose_all(scenes.images)
     assert score(scenes.labels, np.stack([d.instances for d in found])).fg_ari == 1.0
 

@@ -12,7 +12,8 @@ from benchmarks.serve import serving
 
 from pcdnet.config import Config, ModelConfig
 from pcdnet.data import tetrominoes
-from pcdnet.data.source import TEST_SEED, open_data
+from pcdnet.data.opening import open_data
+from pcdnet.data.sources import TEST_SEED
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.scene import Scenes

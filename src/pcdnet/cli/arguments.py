@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from pcdnet.config import PRESETS
+from pcdnet.data.sources import SOURCES, usable
 
 if TYPE_CHECKING:
     from pcdnet.data.view import View
 
-_SCENES = (
-    "tetrominoes (generated), space-invaders or atari:GAME (played and recorded), a folder of images, a video, "
-    "a .tfrecords file of Tetrominoes, or an .npz file with the array image."
-)
-_TRUTH = "A folder may hold its truth in annotations.json (COCO)."
+_SCENES = f"{usable()}."
+_MANY = f"{usable(source for source in SOURCES if source.many)}."
+_TRUTH = "A folder may hold its ground truth in annotations.json (COCO)."
 
 RunArgument = Annotated[
     tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN", help="Folder of a run, as `pcdnet train --out` makes it.")
@@ -26,7 +25,7 @@ TrainingData = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="DATA",
-        help=f"Scenes to learn from: {_SCENES} The last 320 scenes of a file or folder, or a tenth, are kept for "
+        help=f"Scenes to learn from: {_MANY} The last 320 scenes of a file or folder, or a tenth, are kept for "
         f"validation; of a folder with the folders train and val, val is.",
         help_behavior_hint="(default: tetrominoes)",
     ),

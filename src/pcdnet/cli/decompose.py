@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from pcdnet.cli.arguments import Device, RunFolder
+from pcdnet.data.sources import FILES, usable
 from pcdnet.errors import PcdnetError
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ Paths = Annotated[
     tyro.conf.Positional[tuple[str, ...]],
     tyro.conf.arg(
         metavar="PATH...",
-        help="Pictures, folders of pictures, videos, .npz files with the array image, quoted patterns such as "
-        "'photos/*.png', or - for one picture on standard input.",
+        help=f"What images are read from: {usable(FILES)}, a quoted pattern such as 'photos/*.png', or - for one "
+        f"picture on standard input.",
     ),
 ]
 Formats = Annotated[

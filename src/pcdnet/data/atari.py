@@ -11,9 +11,6 @@ import difflib
 import hashlib
 import io
 import os
-import tempfile
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
@@ -23,9 +20,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int32, Shaped, UInt8
+from jaxtyping import Int32, UInt8
 
+from pcdnet.data import npz
 from pcdnet.errors import PcdnetError
+from pcdnet.files import folder, whole_file
+from pcdnet.progress import track
 from pcdnet.scene import Scenes
 
 if TYPE_CHECKING:
@@ -51,10 +51,8 @@ class Cockpit:
 
     rng: np.random.Generator
     """The pilot's own chance."""
-
     ram: UInt8[np.ndarray, "128"]
     """The console's memory."""
-
     actions: Sequence[int]
     """What the game's joystick can do."""
 
@@ -63,22 +61,8 @@ Pilot = Callable[[Cockpit], tuple[int, int]]
 """Chooses an action, and for how many frames."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Shot:
-    """One frame, with what the console had in memory when it was drawn."""
-
-    frame: UInt8[np.ndarray, "H W 3"]
-    """RGB."""
-
-    ram: UInt8[np.ndarray, "128"]
-    """The console's memory."""
-
-    episode: int
-    """Number of the game that the frame belongs to."""
-
-
-Track = Callable[[Iterable[tuple[int, Shot]], int, str], Iterable[Shot]]
-"""Passes the values of (size, value) pairs on and shows how far it is, given the sum of sizes and what they are."""
+Shot = tuple[UInt8[np.ndarray, "H W 3"], UInt8[np.ndarray, "128"], int]
+"""A frame in RGB, the console's memory when it was drawn, and the number of the game that it belongs to."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -87,10 +71,8 @@ class Recording:
 
     frames: UInt8[np.ndarray, "N H W 3"]
     """RGB."""
-
     ram: UInt8[np.ndarray, "N 128"]
     """The console's memory, frame by frame; it can be a step ahead of what is drawn."""
-
     episodes: Int32[np.ndarray, "N"]
     """Number of the game that each frame belongs to."""
 
@@ -124,18 +106,19 @@ def games() -> tuple[str, ...]:
     return tuple(game for game in sorted(roms.get_all_rom_ids()) if _rom(game))
 
 
-def scenes(game: str, count: int, seed: int, *, track: Track | None = None) -> Scenes:
-    """Return frames of a game as scenes: as large as they are, and without truth."""
-    recording = record(game, count=count, seed=seed, track=track)
-    return Scenes(images=recording.frames, name=f"Atari {game}, seed {seed}")
+def generate(count: int, seed: int, game: str, *, quiet: bool = False) -> Scenes:
+    """Return frames of a game as scenes: as large as they are, and without ground truth."""
+    recording = record(game, count=count, seed=seed, quiet=quiet)
+    return Scenes(images=recording.frames, name=f"frames of {game}, seed {seed}")
 
 
 def record(
-    game: str, *, count: int, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOTS, track: Track | None = None
+    game: str, *, count: int, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOTS, quiet: bool = True
 ) -> Recording:
     """Return frames of a game without their first `top` rows: for the same seed the same, bit for bit.
 
-    Recordings are kept in the user's cache, and read again where that is possible.
+    Recordings are kept in the user's cache, and read again where that is possible. Unless `quiet` is set, it is shown
+    how far a recording is.
     """
     if count < 1:
         raise PcdnetError(f"{count} frames were asked for; give a count of at least 1")
@@ -147,18 +130,19 @@ def record(
     kept = _kept(path, count)
     if kept is not None:
         return kept
-    steps = islice(((1, shot) for shot in shots(game, seed=seed, top=top, pilots=pilots)), count)
-    recording = _gathered(track(steps, count, "frames") if track else (shot for _, shot in steps), count)
+    taken = islice(shots(game, seed=seed, top=top, pilots=pilots), count)
+    shown = taken if quiet else track(((1, shot) for shot in taken), count, "frames")
+    recording = _gathered(shown, count)
     _keep(recording, path)
     return recording
 
 
 def _gathered(taken: Iterable[Shot], count: int) -> Recording:
     ram, episodes = np.empty((count, 128), np.uint8), np.empty(count, np.int32)
-    for index, shot in enumerate(taken):
+    for index, (frame, memory, episode) in enumerate(taken):
         if index == 0:  # only now it is known how large frames are
-            frames = np.empty((count, *shot.frame.shape), np.uint8)
-        frames[index], ram[index], episodes[index] = shot.frame, shot.ram, shot.episode
+            frames = np.empty((count, *frame.shape), np.uint8)
+        frames[index], ram[index], episodes[index] = frame, memory, episode
     return Recording(frames=frames, ram=ram, episodes=episodes)
 
 
@@ -184,7 +168,7 @@ def shots(game: str, *, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOT
             )
         if mark not in seen:
             seen.add(mark)
-            yield Shot(frame=frame, ram=console.getRAM(), episode=index + _GAMES * episode)
+            yield frame, console.getRAM(), index + _GAMES * episode
 
 
 def _play(console: ALEInterface, rng: np.random.Generator, pilot: Pilot) -> Iterator[int]:
@@ -255,34 +239,20 @@ def cache() -> Path:
 
 def _keep(recording: Recording, path: Path) -> None:
     """Write a recording, whole or not at all; where that cannot be done it is recorded anew the next time."""
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # A name of its own, since others may record the same at the same time.
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".partial", delete=False) as file:
-            try:
-                np.savez_compressed(file, frames=recording.frames, ram=recording.ram, episodes=recording.episodes)
-                file.close()
-                Path(file.name).replace(path)
-            finally:
-                Path(file.name).unlink(missing_ok=True)
+    with suppress(PcdnetError):
+        folder(path.parent)
+        with whole_file(path, shared=True) as file:
+            np.savez_compressed(file, frames=recording.frames, ram=recording.ram, episodes=recording.episodes)
 
 
 def _kept(path: Path, count: int) -> Recording | None:
     """Read a recording, or return None where there is no sound one of so many frames."""
     try:
-        with zipfile.ZipFile(path) as file:
-            frames, ram, episodes = (_array(file, name, count) for name in ("frames", "ram", "episodes"))
-    except (OSError, ValueError, KeyError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        frames, ram, episodes = npz.arrays(path, ("frames", "ram", "episodes"))
+    except (PcdnetError, MemoryError):
         return None
-    shapes = frames.ndim == 4 and frames.shape[3] == 3 and ram.shape[1:] == (128,) and episodes.ndim == 1
+    due = (count, *frames.shape[1:3], 3), (count, 128), (count,)
     types = frames.dtype == ram.dtype == np.uint8 and episodes.dtype == np.int32
-    return Recording(frames=frames, ram=ram, episodes=episodes) if shapes and types else None
-
-
-def _array(file: zipfile.ZipFile, name: str, count: int) -> Shaped[np.ndarray, "N *any"]:
-    with file.open(f"{name}.npy") as stream:
-        array: Shaped[np.ndarray, "N *any"] = np.lib.format.read_array(stream, allow_pickle=False)
-        stream.read(1)  # at the end of the array the container's checksum is checked
-    if array.ndim == 0 or len(array) != count:
-        raise ValueError(f"{name} has another length")
-    return array
+    if not types or (frames.shape, ram.shape, episodes.shape) != due:
+        return None
+    return Recording(frames=frames, ram=ram, episodes=episodes)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Shaped
@@ -23,7 +23,7 @@ MOST_KINDS, LONGEST_KIND = 10_000, 200
 _FORMS = {"boxes": "boxes x 4", "box_scene": "boxes", "box_kind": "boxes", "kinds": "names", "scored": "names"}
 
 
-def wanted(names: list[str]) -> list[str]:
+def wanted(names: Sequence[str]) -> list[str]:
     """Those of the arrays in a file that are to be read: none without `boxes`."""
     return [name for name in ARRAYS if name in names] if "boxes" in names else []
 

@@ -1,7 +1,7 @@
 """COCO: true boxes in the JSON that annotation programs write, read with care.
 
-Files come from strangers: nothing is believed before its type and size are checked, and a mistake is told with the
-entry that it is in. Crowds and boxes without an area are passed over.
+Files come from strangers: nothing is believed before its type and size are checked, and a mistake is reported with
+the entry that it is in. Crowds and boxes without an area are skipped.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from pcdnet.data.notes import readable
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Boxes
 
@@ -31,10 +32,8 @@ class Entry:
 
     name: str
     """The image's file, as it is written there."""
-
     size: tuple[int, int] | None
     """Height and width, if they are said."""
-
     boxes: Boxes
     """The objects of the image; none is a statement too."""
 
@@ -45,10 +44,8 @@ class Annotations:
 
     entries: tuple[Entry, ...]
     """What is said of every image."""
-
     kinds: tuple[str, ...]
     """The names of the categories."""
-
     strays: int
     """Objects of images that the file does not know."""
 
@@ -83,17 +80,15 @@ def read(path: str | Path) -> Annotations:
     """Return the annotations of a COCO file; of each, `bbox` counts, and neither segmentation nor keypoints."""
     path = Path(path)
     try:
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise PcdnetError(
-                f"{path} has {size / 2**20:.0f} MiB, more than the limit of {MOST_BYTES / 2**20:.0f} MiB; "
-                f"split it, or leave out segmentations"
-            )
-        return _annotations(json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_no_number))
-    except FileNotFoundError:
-        raise PcdnetError(f"{path} does not exist; give a file of annotations in COCO form") from None
-    except OSError as error:
-        raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); give a readable file") from None
+        with readable(path, "an annotation file in COCO form"):
+            size = path.stat().st_size
+            if size > MOST_BYTES:
+                raise PcdnetError(
+                    f"{path} has {size / 2**20:.0f} MiB, more than the limit of {MOST_BYTES / 2**20:.0f} MiB; "
+                    f"split it, or leave out segmentations"
+                )
+            text = path.read_text(encoding="utf-8-sig")
+        return _annotations(json.loads(text, parse_constant=_no_number))
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise PcdnetError(

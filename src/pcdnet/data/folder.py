@@ -1,7 +1,7 @@
 """Folder: a folder of images as Scenes, with their true boxes where COCO annotations lie in it or beside it.
 
 Files come from strangers: all headers are read first, so that sizes and memory are settled before anything is decoded.
-A few damaged images are passed over and told; many are a mistake.
+A few damaged images are skipped and reported; many are a mistake.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import numpy as np
 from jaxtyping import UInt8
 
 from pcdnet.data import coco
-from pcdnet.data.notes import Note, some, to_stderr
-from pcdnet.data.pictures import PICTURES, Header, is_picture, read_header, read_picture
-from pcdnet.data.view import MOST_BYTES, View
-from pcdnet.errors import PcdnetError
+from pcdnet.data.notes import Note, readable, some, to_stderr
+from pcdnet.data.pictures import Header, is_picture, read_header, read_picture
+from pcdnet.data.sources import PICTURES
+from pcdnet.data.view import MOST_BYTES, UNCHANGED, View
+from pcdnet.errors import PcdnetError, Setting
 from pcdnet.scene import Boxes, Scenes
 
 MOST_DAMAGED = 0.1
-"""The share of images that may be damaged; they are passed over."""
+"""The share of images that may be damaged; they are skipped."""
 
 ANNOTATIONS = "annotations.json"
 """The file of true boxes in COCO form, in the folder of images or in the one above."""
@@ -31,52 +32,36 @@ PARTS = ("train", "val", "test")
 """The folders that a folder may have instead of images, as many data sets do."""
 
 
-def read(
-    folder: str | Path,
-    *,
-    limit: int | None = None,
-    resize: tuple[int, int] | None = None,
-    crop: tuple[int, int, int, int] | None = None,
-    stride: int = 1,
-    grey: bool = False,
-    note: Note = to_stderr,
-) -> Scenes:
+def read(folder: str | Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
     """Return the images of a folder in the order of their names, `a2` before `a10`; at most `limit` of them.
 
     A folder without images of its own gives those of the folders in it, one level deep. Images have three channels if
     any of them has colours. They must be of one size unless they are resized or cropped to one.
     """
-    if limit is not None and limit < 1:
-        raise PcdnetError(f"the limit is {limit} images; give at least 1, or none to read the whole folder")
-    folder, view = Path(folder), View(resize=resize, crop=crop, stride=stride, grey=grey)
-    everything = names(folder)
+    folder, everything = Path(folder), names(folder)
     if not everything:
         suffixes = ", ".join(suffix[1:] for suffix in PICTURES)
         raise PcdnetError(f"{folder} holds no images; give a folder of {suffixes} files")
-    chosen = everything[::stride][:limit]
+    chosen = everything[view.chosen(limit)]
     damaged: dict[str, str] = {}
     headers = _headers(folder, chosen, damaged)
     _check_damage(folder, damaged, len(chosen))
     images, sizes = _images(folder, headers, view, damaged)
     _check_damage(folder, damaged, len(chosen))
     if damaged:
-        note(f"passed over {len(damaged)} of {len(chosen)} images of {folder} that cannot be read: {some([*damaged])}")
-    boxes, kinds = _truth(folder, sizes, everything, view, note)
+        note(f"skipped {len(damaged)} of {len(chosen)} images of {folder} that cannot be read: {some([*damaged])}")
+    boxes, kinds = _ground_truth(folder, sizes, everything, view, note)
     return Scenes(images=images, boxes=boxes, kinds=kinds, names=tuple(sizes), name=str(folder))
 
 
 def names(folder: str | Path) -> list[str]:
     """The images of a folder in natural order, or of the folders in it if it has none itself."""
     folder = Path(folder)
-    try:
+    with readable(folder, "a folder of images"):
         own = [path for path in folder.iterdir() if is_picture(path) and path.is_file()]
         if not own:
             inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
             own = [path for each in inner for path in each.iterdir() if is_picture(path) and path.is_file()]
-    except FileNotFoundError:
-        raise PcdnetError(f"{folder} does not exist; give a folder of images") from None
-    except OSError as error:
-        raise PcdnetError(f"{folder} cannot be read ({error.strerror or error}); give a folder of images") from None
     return sorted((path.relative_to(folder).as_posix() for path in own), key=natural_order)
 
 
@@ -109,7 +94,7 @@ def _check_damage(folder: Path, damaged: dict[str, str], count: int) -> None:
         reason = next(iter(damaged.values())).partition("; ")[0]
         raise PcdnetError(
             f"{len(damaged)} of {count} images of {folder} cannot be read ({some([*damaged])}: {reason}); "
-            f"mend them, or take them out of the folder"
+            f"fix them, or take them out of the folder"
         )
 
 
@@ -123,7 +108,8 @@ def _images(
     if total > MOST_BYTES:
         raise PcdnetError(
             f"the {len(headers)} images of {folder} take {total / 2**30:.1f} GiB, more than the limit of "
-            f"{MOST_BYTES / 2**30:.0f} GiB; use --resize, --crop or --stride"
+            f"{MOST_BYTES / 2**30:.0f} GiB; use ",
+            *(Setting("resize"), ", ", Setting("crop"), " or ", Setting("stride")),
         )
     images = np.empty((len(headers), *size, channels), np.uint8)
     sizes: dict[str, tuple[int, int]] = {}
@@ -149,13 +135,13 @@ def _one_size(folder: Path, sizes: dict[str, tuple[int, int]], view: View) -> tu
     if others:
         height, width = usual
         raise PcdnetError(
-            f"the images of {folder} are not of one size: most are {height}x{width}, but not {some(others)}; "
-            f"use --resize {height} {width}, or --crop TOP LEFT HEIGHT WIDTH"
+            f"the images of {folder} are not of one size: most are {height}x{width}, but not {some(others)}; use ",
+            *(Setting("resize", usual), ", or ", Setting("crop"), " for a part that all of them have"),
         )
     return usual
 
 
-def _truth(
+def _ground_truth(
     folder: Path, sizes: dict[str, tuple[int, int]], everything: Sequence[str], view: View, note: Note
 ) -> tuple[list[Boxes] | None, tuple[str, ...]]:
     """The boxes of every image as they will be seen, and the names of their kinds."""
@@ -167,7 +153,7 @@ def _truth(
     entries = annotations.matched(everything, folder.resolve().name if beside else None)
     if not entries:
         if beside:  # it may be about the folder's neighbours
-            note(f"{path} names no image of {folder}, so their truth is not known")
+            note(f"{path} names no image of {folder}, so their ground truth is not known")
             return None, ()
         first = annotations.entries[0].name if annotations.entries else "none"
         raise PcdnetError(

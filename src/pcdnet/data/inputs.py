@@ -1,7 +1,7 @@
 """Inputs: the images that paths name, one after the other, however many there are.
 
-A path is a picture, a video, an .npz file with the array `image`, a folder of pictures, a pattern such as
-`photos/*.png`, or `-` for the bytes of one picture on standard input. Only one image is held at a time.
+A path is a file of one of the `sources`, a folder of pictures, a pattern such as `photos/*.png`, or `-` for the bytes
+of one picture on standard input. Only one image is held at a time.
 """
 
 from __future__ import annotations
@@ -15,33 +15,31 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from jaxtyping import UInt8
 
-from pcdnet.data import folder, stack, video
-from pcdnet.data.pictures import PICTURES, in_grey, is_picture, read_picture, resized
+from pcdnet.data import folder
+from pcdnet.data.pictures import read_picture
+from pcdnet.data.sources import FILES, SOURCES, Source, source_of, usable
 from pcdnet.errors import PcdnetError
 
 STDIN = "-"
 """The path that stands for standard input."""
-USABLE = f"a picture ({', '.join(PICTURES)}), a video, an .npz file, a folder or a pattern of them, or - for stdin"
+USABLE = f"{usable(FILES)}, a pattern of them, or {STDIN} for a picture on standard input"
 """What a path can name, in words."""
 MOST_STDIN = 256 * 2**20
 """Bytes that are read from standard input at most."""
 LONGEST_TITLE = 60
 """Characters of an input's title at most."""
 
-Kind = Literal["picture", "video", "npz"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Input:
     """A file of one or more images."""
 
-    kind: Kind
-    """What it is."""
+    kind: str
+    """The name of its source."""
     name: str
     """The file as it was named, for results and messages."""
     path: Path
@@ -53,39 +51,38 @@ class Input:
     content: bytes | None = None
     """The bytes that came by standard input."""
 
+    @property
+    def source(self) -> Source:
+        """What it is."""
+        return next(source for source in SOURCES if source.name == self.kind)
+
     def count(self, stride: int = 1) -> int:
         """How many images it holds, or claims to hold: a video may err, and of a broken file one is awaited."""
         try:
-            if self.kind == "npz":
-                return stack.count(self.path)
-            return -(-max(1, video.count(self.path)) // stride) if self.kind == "video" else 1
-        except Exception:  # it is for a display; what is wrong with the file is told when it is read
+            return -(-max(1, self.source.stream.count(self.path)) // (stride if self.source.strided else 1))
+        except Exception:  # it is for a display; what is wrong with the file is reported when it is read
             return 1
 
     def images(self, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
-        """The images with their numbers; of a video every so-manieth."""
-        if self.kind == "npz":
-            yield from enumerate(stack.images(self.path))
-        elif self.kind == "video":
-            for number, frame in enumerate(video.frames(self.path, stride)):
-                yield number * stride, frame
+        """The images with their numbers; of a video every `stride`-th."""
+        if self.content is not None:
+            yield 0, read_picture(io.BytesIO(self.content), name=self.name)
         else:
-            source = self.path if self.content is None else io.BytesIO(self.content)
-            yield 0, read_picture(source, name=self.name)
+            yield from self.source.stream.images(self.path, stride=stride if self.source.strided else 1)
 
     def image_name(self, number: int) -> str:
         """The name of an image; in a file of many its number follows the file's."""
-        return self.name if self.kind == "picture" else f"{self.name}#{number}"
+        return f"{self.name}#{number}" if self.source.many else self.name
 
     def image_title(self, number: int) -> str:
         """A name for the output files of an image; those of a file of many have a folder of their own."""
-        return self.title if self.kind == "picture" else f"{self.title}/{number:06}"
+        return f"{self.title}/{number:06}" if self.source.many else self.title
 
 
 def find_inputs(paths: Sequence[str], *, without: Path | None = None) -> list[Input]:
     """The inputs that paths name, each once, in the order of the paths; those inside the folder `without` are left out.
 
-    A path that names nothing is refused: that is cheaper to hear before the work than after it.
+    A path that names nothing is refused, before any work is done.
     """
     if not paths:
         raise PcdnetError(f"no image was named; give {USABLE}")
@@ -101,23 +98,6 @@ def find_inputs(paths: Sequence[str], *, without: Path | None = None) -> list[In
     return _titled(list(found.values()))
 
 
-def fitted(
-    image: UInt8[np.ndarray, "H W C"], *, channels: int, size: tuple[int, int] | None, resize: bool
-) -> UInt8[np.ndarray, "h w c"]:
-    """The image as a model wants it: in grey or RGB and, if the model has a size, of that size.
-
-    An image of another size is refused unless it may be resized.
-    """
-    if image.shape[2] != channels:
-        image = in_grey(image) if channels == 1 else image.repeat(3, axis=2)
-    if size is None or image.shape[:2] == size:
-        return image
-    if not resize:
-        (height, width), (h, w) = image.shape[:2], size
-        raise PcdnetError(f"its {height}x{width} pixels do not fit the model's background of {h}x{w}; add --resize")
-    return resized(image, size)
-
-
 def _inputs(path: str) -> list[Input]:
     """What one path names: one file, or those of a folder or a pattern."""
     place = Path(path).expanduser()
@@ -126,24 +106,20 @@ def _inputs(path: str) -> list[Input]:
             inside = [place / name for name in folder.names(place)]
             if not inside:
                 raise PcdnetError(f"{path} holds no picture; give a folder of pictures, or a pattern of other files")
-            return [_file(one, "picture") for one in inside]
-        if not place.exists() and glob.has_magic(path):
-            every = [Path(one) for one in glob.glob(str(place), recursive=True)]  # noqa: PTH207  (Path's needs a folder)
-            every.sort(key=lambda one: folder.natural_order(one.as_posix()))
-            usable = [(one, kind) for one in every if (kind := kind_of(one)) and one.is_file()]
-            if not usable:
-                raise PcdnetError(f"the pattern {path} matches no picture, video or .npz file; mend it")
-            return [_file(one, kind) for one, kind in usable]
+            return [_file(one, "picture") for one in inside]  # a .gif too, of which the first frame counts here
+        files = [place]
         if not place.exists():
-            raise PcdnetError(f"{path} does not exist; give {USABLE}")
-        kind = kind_of(place)
-        if kind is None:
-            raise PcdnetError(f"{path} is nothing that images are read from; give {USABLE}")
-        return [_file(place, kind)]
+            if not glob.has_magic(path):
+                raise PcdnetError(f"{path} does not exist; give {USABLE}")
+            matches = map(Path, glob.glob(str(place), recursive=True))  # noqa: PTH207  (Path's needs a folder)
+            files = sorted(filter(Path.is_file, matches), key=lambda one: folder.natural_order(one.as_posix()))
+        found = [_file(one, source.name) for one in files if (source := source_of(one)) and not source.generated]
     except (OSError, ValueError) as error:
-        raise PcdnetError(
-            f"{path[:200]} cannot be read ({getattr(error, 'strerror', None) or error}); mend it"
-        ) from None
+        reason = getattr(error, "strerror", None) or error
+        raise PcdnetError(f"{path[:200]} cannot be read ({reason}); give {USABLE}") from None
+    if not found:
+        raise PcdnetError(f"{path} names nothing that images are read from; give {USABLE}")
+    return found
 
 
 def printable(text: str) -> str:
@@ -151,17 +127,7 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
-def kind_of(path: Path) -> Kind | None:
-    """What a file is by its name; None if it is of no use here."""
-    suffix = path.suffix.lower()
-    if suffix == ".npz":
-        return "npz"
-    if suffix in video.VIDEOS:
-        return "video"
-    return "picture" if is_picture(path) else None
-
-
-def _file(path: Path, kind: Kind) -> Input:
+def _file(path: Path, kind: str) -> Input:
     stat = path.stat()
     name = os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
     return Input(kind=kind, name=name, path=path, stamp=(stat.st_size, stat.st_mtime_ns))
@@ -172,7 +138,7 @@ def _stdin() -> Input:
     if len(content) > MOST_STDIN:
         raise PcdnetError(f"standard input holds more than {MOST_STDIN // 2**20} MiB; give one picture there")
     if not content:
-        raise PcdnetError(f"standard input is empty; give one picture there, or {USABLE.removesuffix(' for stdin')}")
+        raise PcdnetError(f"standard input is empty; give one picture there, or {usable(FILES)}")
     mark = int.from_bytes(hashlib.sha256(content).digest()[:6])
     return Input(kind="picture", name="stdin", path=Path("/dev/stdin"), stamp=(len(content), mark), content=content)
 

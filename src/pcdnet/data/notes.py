@@ -1,16 +1,20 @@
-"""Notes: what a reader of data passed over, said to whoever asked for the data."""
+"""Notes: what a reader of data reports, of files that are odd and of files that cannot be read."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pcdnet.errors import PcdnetError
 
 Note = Callable[[str], None]
 """Takes one sentence; readers call it for what is odd but no mistake, a few damaged images of many for example."""
 
 
 def to_stderr(message: str) -> None:
-    """Say it where progress is shown, so that nothing is passed over in silence."""
+    """Print it where progress is shown, so that nothing is skipped in silence."""
     print(f"note: {message}", file=sys.stderr)
 
 
@@ -18,3 +22,14 @@ def some(names: Sequence[str], most: int = 3) -> str:
     """The first of many names, and how many more there are."""
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest
+
+
+@contextmanager
+def readable(path: Path, what: str) -> Iterator[None]:
+    """Report a file or folder that is missing, or that the system does not let us read, as one sentence."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise PcdnetError(f"{path} does not exist; give the path of {what}") from None
+    except OSError as error:
+        raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); give {what} that can be read") from None

@@ -1,4 +1,4 @@
-"""NPZ: scenes in NumPy's own container, read with care.
+"""NPZ: images with their ground truth in NumPy's own container, read all at once or one by one.
 
 Files come from strangers: nothing is unpickled, every header is checked before memory is taken, and only the scenes
 that were asked for are unpacked.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -17,11 +18,11 @@ import numpy as np
 from jaxtyping import Integer, Shaped, UInt8
 
 from pcdnet.data import box_arrays
+from pcdnet.data.intake import MOST_PIXELS
+from pcdnet.data.notes import Note, readable, some, to_stderr
+from pcdnet.data.view import MOST_BYTES, UNCHANGED, View
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Scenes
-
-MOST_BYTES = 8 * 2**30
-"""Unpacked arrays larger than this together are refused: a few kilobytes of zip can claim any size."""
 
 _LABELS = ("labels", "mask")
 _PIECE = 16 * 2**20
@@ -29,7 +30,7 @@ _LONGEST_HEADER = 10_000  # characters; NumPy's own limit for headers that are p
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class _Member:
     """An array in the file whose header is read and whose values are not."""
 
     label: str
@@ -46,64 +47,94 @@ class Member:
         """How much memory its values take."""
         return prod(self.shape) * self.dtype.itemsize
 
-    def first(self, count: int) -> Member:
+    def first(self, count: int) -> _Member:
         """The same array, as if it had no more entries than these along its first axis."""
-        return Member(self.label, self.stream, (min(count, self.shape[0]), *self.shape[1:]), self.dtype)
+        return _Member(self.label, self.stream, (min(count, self.shape[0]), *self.shape[1:]), self.dtype)
 
 
-def read(path: str | Path, limit: int | None = None) -> Scenes:
+def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
     """Return the scenes of an .npz file, at most `limit` of them.
 
-    `image` is (N H W C) or (N H W), uint8. The truth, if there is any, is `labels` (N H W), 0 for background, or
+    `image` is (N H W C) or (N H W), uint8. The ground truth, if there is any, is `labels` (N H W), 0 for background, or
     `mask` (N K H W), the background first; `labels` counts where both are there. True boxes are in the arrays of
     `box_arrays`.
     """
-    if limit is not None and limit < 1:
-        raise PcdnetError(f"the limit is {limit} scenes; give at least 1, or none to read the whole file")
-    path = Path(path)
-    try:
-        with ExitStack() as stack:
-            file = stack.enter_context(zipfile.ZipFile(path))
-            names = [name.removesuffix(".npy") for name in file.namelist()]
-            wanted = ["image", *[name for name in _LABELS if name in names][:1], *box_arrays.wanted(names)]
-            if "image" not in names:
-                there = ", ".join(names) or "nothing"
-                raise PcdnetError(f"{path} has no array 'image' (it holds {there}); save the images under that name")
-            members = {name: open_member(file, name, path, stack) for name in wanted}
-            check_sizes(members)
-            count = members["image"].shape[0]
-            if limit is not None:
-                members |= {name: members[name].first(limit) for name in wanted if name not in box_arrays.ARRAYS}
-            total = sum(member.bytes for member in members.values())
-            if total > MOST_BYTES:
-                raise PcdnetError(
-                    f"{path} unpacks to {total / 2**30:.1f} GiB, more than the limit of {MOST_BYTES / 2**30:.0f} GiB; "
-                    f"split it into smaller files"
-                )
-            arrays = {name: _values(member) for name, member in members.items()}
-    except FileNotFoundError:
-        raise PcdnetError(f"{path} does not exist; give the path of an .npz file") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise PcdnetError(f"{path} is no sound .npz file ({error}); save it again with numpy.savez") from None
-    except OSError as error:
-        raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); give a readable file") from None
+    path, stop = Path(path), view.chosen(limit).stop
+    with _opened(path, ("image",), _ground_truth_arrays) as members:
+        _check_sizes(members)
+        count = members["image"].shape[0]
+        if stop is not None:
+            members |= {name: one.first(stop) for name, one in members.items() if name not in box_arrays.ARRAYS}
+        arrays = _unpacked(members, path)
     images: UInt8[np.ndarray, "N H W C"] = arrays["image"]
     boxes, kinds, scored = box_arrays.by_scene(arrays, count, path) if "boxes" in arrays else (None, (), ())
-    return Scenes(
+    scenes = Scenes(
         images=images if images.ndim == 4 else images[..., None],
-        labels=_truth(arrays, path),
+        labels=_labels(arrays, path),
         boxes=None if boxes is None else boxes[: len(images)],
         kinds=kinds,
         scored=scored,
-        name=path.stem,
+        name=path.name,
     )
+    return view.scenes(scenes)
 
 
-def open_member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> Member:
-    """An array of an .npz file with its header read; it stays open as long as `stack`."""
+def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
+    """Yield every `stride`-th image with its number; what the file claims beyond its end is reported when reached."""
+    with _opened(Path(path), ("image",)) as members:
+        _check_sizes(members)
+        member = members["image"]
+        N, H, W = member.shape[:3]
+        if H * W > MOST_PIXELS:
+            raise PcdnetError(f"{member.label} has images of {H}x{W} pixels, more than the limit; save smaller ones")
+        size = prod(member.shape[1:])
+        for number in range(N):
+            content = member.stream.read(size)
+            if len(content) < size:
+                raise PcdnetError(f"{member.label} is cut off after {number} of {N} images; save it again")
+            if number % stride == 0:
+                yield number, np.frombuffer(content, np.uint8).reshape(H, W, -1)
+        member.stream.read(1)  # at the end of the array the container's checksum is checked
+
+
+def count(path: str | Path) -> int:
+    """How many images the file claims to hold."""
+    with _opened(Path(path), ("image",)) as members:
+        _check_sizes(members)
+        return members["image"].shape[0]
+
+
+def arrays(path: str | Path, names: Sequence[str]) -> list[Shaped[np.ndarray, "*any"]]:
+    """Return the arrays of these names, of any shape and type; their meaning is for the caller to check."""
+    with _opened(Path(path), names) as members:
+        return [*_unpacked(members, Path(path)).values()]
+
+
+@contextmanager
+def _opened(
+    path: Path, needed: Sequence[str], further: Callable[[Sequence[str]], Sequence[str]] = lambda _: ()
+) -> Iterator[dict[str, _Member]]:
+    """The arrays with their headers read; whatever goes wrong until the file is closed is reported as one sentence."""
+    try:
+        with readable(path, "an .npz file"), ExitStack() as stack:
+            file = stack.enter_context(zipfile.ZipFile(path))
+            names = [name.removesuffix(".npy") for name in file.namelist()]
+            for name in needed:
+                if name not in names:
+                    there = some(names, 5) or "nothing"
+                    raise PcdnetError(f"{path} has no array {name!r} (it holds {there}); save it under that name")
+            yield {name: _member(file, name, path, stack) for name in (*needed, *further(names))}
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise PcdnetError(f"{path} is no sound .npz file ({error}); save it again with numpy.savez") from None
+
+
+def _ground_truth_arrays(names: Sequence[str]) -> list[str]:
+    return [*[name for name in _LABELS if name in names][:1], *box_arrays.wanted(names)]
+
+
+def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _Member:
     label = f"{name!r} of {path}"
-    member = f"{name}.npy" if f"{name}.npy" in file.namelist() else name
-    stream = stack.enter_context(file.open(member))
+    stream = stack.enter_context(file.open(f"{name}.npy" if f"{name}.npy" in file.namelist() else name))
     assert isinstance(stream, zipfile.ZipExtFile)
     try:
         version = np.lib.format.read_magic(stream)
@@ -117,11 +148,11 @@ def open_member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) 
         raise PcdnetError(f"{label} is stored column by column; save numpy.ascontiguousarray of it")
     if any(side < 0 for side in shape):
         raise PcdnetError(f"{label} claims the shape {shape}; save it again with numpy.savez")
-    return Member(label, stream, shape, dtype)
+    return _Member(label, stream, shape, dtype)
 
 
-def check_sizes(members: dict[str, Member]) -> None:
-    """Refuse what cannot be images and their truth, before anything is unpacked."""
+def _check_sizes(members: dict[str, _Member]) -> None:
+    """Refuse what cannot be images and their ground truth, before anything is unpacked."""
     image = members["image"]
     if image.dtype != np.uint8:
         raise PcdnetError(f"{image.label} is of type {image.dtype}; save uint8 values of 0 to 255")
@@ -141,9 +172,7 @@ def check_sizes(members: dict[str, Member]) -> None:
             continue
         if member.dtype.kind not in "biu":
             raise PcdnetError(f"{member.label} is of type {member.dtype}; save integers")
-        shape = (
-            member.shape[:-1] if name == "mask" and len(member.shape) == 5 and member.shape[4] == 1 else member.shape
-        )
+        shape = member.shape[:-1] if name == "mask" and member.shape[4:] == (1,) else member.shape
         fits = shape == (N, H, W) if name == "labels" else len(shape) == 4 and (shape[0], *shape[2:]) == (N, H, W)
         if not fits or 0 in shape:
             form = "images x height x width" if name == "labels" else "images x entities x height x width"
@@ -152,8 +181,20 @@ def check_sizes(members: dict[str, Member]) -> None:
             )
 
 
-def _values(member: Member) -> Shaped[np.ndarray, "*any"]:
+def _unpacked(members: dict[str, _Member], path: Path) -> dict[str, Shaped[np.ndarray, "*any"]]:
+    total = sum(member.bytes for member in members.values())
+    if total > MOST_BYTES:
+        raise PcdnetError(
+            f"{path} unpacks to {total / 2**30:.1f} GiB, more than the limit of {MOST_BYTES / 2**30:.0f} GiB; "
+            f"split it into smaller files"
+        )
+    return {name: _values(member) for name, member in members.items()}
+
+
+def _values(member: _Member) -> Shaped[np.ndarray, "*any"]:
     """Unpack an array piece by piece; what the file claims beyond its end is no longer believed."""
+    if member.dtype.hasobject:
+        raise PcdnetError(f"{member.label} is of type {member.dtype}; save numbers")
     values = np.empty(member.shape, member.dtype)
     room = values.reshape(-1).view(np.uint8)
     filled = 0
@@ -167,7 +208,8 @@ def _values(member: Member) -> Shaped[np.ndarray, "*any"]:
     return values
 
 
-def _truth(arrays: dict[str, Shaped[np.ndarray, "*any"]], path: Path) -> Integer[np.ndarray, "N H W"] | None:
+def _labels(arrays: dict[str, Shaped[np.ndarray, "*any"]], path: Path) -> Integer[np.ndarray, "N H W"] | None:
+    """The true instances of every pixel, where they are known."""
     if "labels" in arrays:
         labels = arrays["labels"]
         if labels.dtype.kind == "b":

@@ -15,22 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Integer, Shaped, UInt8
+from jaxtyping import Integer, UInt8
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
+from pcdnet.data.intake import MOST_PIXELS, from_fractions
+from pcdnet.data.notes import Note, to_stderr
+from pcdnet.data.sources import PICTURES
+from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
+from pcdnet.scene import Scenes
 
 BinaryFile = io.BytesIO | io.BufferedReader
 """Bytes in memory, or a file that is open for reading."""
 
-Source = str | Path | BinaryFile
+PictureFile = str | Path | BinaryFile
 """Where a picture is read from."""
-
-PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif")
-"""How the names of picture files end, in lower case."""
-
-MOST_PIXELS = 64 * 2**20
-"""Pictures of more pixels than this are refused: a few kilobytes can claim any size."""
 
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
 _GREY = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"})
@@ -44,7 +43,6 @@ class Header:
 
     size: tuple[int, int]
     """Height and width, as the picture is meant to be seen."""
-
     channels: int
     """1 (grey) or 3 (RGB)."""
 
@@ -55,8 +53,23 @@ def is_picture(path: str | Path) -> bool:
     return path.suffix.lower() in PICTURES and not path.name.startswith(".")
 
 
+def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+    """Return a picture as the only one of its scenes."""
+    return view.scenes(Scenes(images=read_picture(path)[None], names=(Path(path).name,), name=Path(path).name))
+
+
+def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
+    """Yield the picture, with 0 for its number."""
+    yield 0, read_picture(path)
+
+
+def count(path: str | Path) -> int:
+    """How many images a picture file holds."""
+    return 1
+
+
 def read_picture(
-    source: Source, *, most_pixels: int = MOST_PIXELS, name: str | None = None
+    source: PictureFile, *, most_pixels: int = MOST_PIXELS, name: str | None = None
 ) -> UInt8[np.ndarray, "H W C"]:
     """Return the picture in a file, or in an open binary one; of a moving picture the first frame.
 
@@ -69,7 +82,7 @@ def read_picture(
     return np.ascontiguousarray(values if values.ndim == 3 else values[..., None])
 
 
-def read_header(source: Source, *, most_pixels: int = MOST_PIXELS, name: str | None = None) -> Header:
+def read_header(source: PictureFile, *, most_pixels: int = MOST_PIXELS, name: str | None = None) -> Header:
     """Return the size and the channels of a picture without decoding it; damage further on goes unnoticed."""
     with _opened(source, most_pixels, name) as (image, _):
         turned = False
@@ -80,49 +93,9 @@ def read_header(source: Source, *, most_pixels: int = MOST_PIXELS, name: str | N
         return Header(size=size, channels=1 if image.mode in _GREY else 3)
 
 
-def resized(image: UInt8[np.ndarray, "H W C"], size: tuple[int, int]) -> UInt8[np.ndarray, "h w C"]:
-    """The image in another height and width; shrinking averages, and no filter leaves a halo around objects."""
-    height, width = size
-    if height < 1 or width < 1 or height * width > MOST_PIXELS:
-        raise PcdnetError(
-            f"images cannot be resized to {height}x{width}; give a height and a width of at least 1 pixel"
-        )
-    if (height, width) == image.shape[:2]:
-        return image
-    shrinks = height <= image.shape[0] and width <= image.shape[1]
-    # Both are without negative lobes, so without the dark rims that sharper filters draw, and that would be learned.
-    filter = Image.Resampling.HAMMING if shrinks else Image.Resampling.BILINEAR
-    picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
-    return np.array(picture.resize((width, height), filter)).reshape(height, width, image.shape[2])
-
-
-def cropped(image: UInt8[np.ndarray, "H W C"], crop: tuple[int, int, int, int]) -> UInt8[np.ndarray, "h w C"]:
-    """The part of the image that begins at (top, left) and is (height, width) large; it must lie inside."""
-    top, left, height, width = check_crop(crop, image.shape[:2])
-    return image[top : top + height, left : left + width]
-
-
-def in_grey(image: UInt8[np.ndarray, "H W C"]) -> UInt8[np.ndarray, "H W 1"]:
-    """The ITU-R 601 luma of a colour image; a grey one is left as it is."""
-    return image if image.shape[2] == 1 else np.array(Image.fromarray(image).convert("L"))[..., None]
-
-
-def check_crop(
-    crop: tuple[int, int, int, int], size: tuple[int, ...], what: str = "images"
-) -> tuple[int, int, int, int]:
-    """The crop (top, left, height, width), if it lies inside an image of that size."""
-    top, left, height, width = crop
-    if min(top, left) < 0 or min(height, width) < 1 or top + height > size[0] or left + width > size[1]:
-        raise PcdnetError(
-            f"the crop of {height}x{width} at row {top}, column {left} leaves {what} of {size[0]}x{size[1]}; "
-            f"give TOP LEFT HEIGHT WIDTH inside them"
-        )
-    return crop
-
-
 @contextmanager
-def _opened(source: Source, most_pixels: int, name: str | None) -> Iterator[tuple[Image.Image, str]]:
-    """The picture with its header read; whatever goes wrong until it is closed is told as one sentence."""
+def _opened(source: PictureFile, most_pixels: int, name: str | None) -> Iterator[tuple[Image.Image, str]]:
+    """The picture with its header read; whatever goes wrong until it is closed is reported as one sentence."""
     label = name or (str(source) if isinstance(source, str | Path) else "the picture")
     try:
         # Pillow warns of what is odd; odd pictures are common, and unusable ones raise.
@@ -155,7 +128,7 @@ def _opened(source: Source, most_pixels: int, name: str | None) -> Iterator[tupl
 
 
 @contextmanager
-def _stream(source: Source) -> Iterator[BinaryFile]:
+def _stream(source: PictureFile) -> Iterator[BinaryFile]:
     """The binary file, opened and closed here if it is given by its path."""
     if isinstance(source, str | Path):
         with Path(source).open("rb") as file:
@@ -185,7 +158,7 @@ def _values(image: Image.Image, label: str) -> UInt8[np.ndarray, "H W *C"]:
     """The decoded picture in 8 bits: grey (H W) or RGB (H W 3)."""
     mode = image.mode
     if mode == "F":
-        return _from_fractions(np.asarray(image), label)
+        return from_fractions(np.asarray(image), label)
     if mode == "I" or mode.startswith("I;16"):
         return _from_sixteen_bits(np.asarray(image), label)
     grey = mode in _GREY
@@ -201,16 +174,8 @@ def _over_black(image: Image.Image) -> UInt8[np.ndarray, "H W *C"]:
 
 
 def _from_sixteen_bits(values: Integer[np.ndarray, "H W"], label: str) -> UInt8[np.ndarray, "H W"]:
-    """White is 65535, whatever the max_colour pixel is: the images of a folder must be scaled alike."""
+    """White is 65535, whatever the brightest pixel is: the images of a folder must be scaled alike."""
     least, most = int(values.min()), int(values.max())
     if least < 0 or most > 65535:
         raise PcdnetError(f"{label} has grey values from {least} to {most}; save it with 8 or 16 bits, from 0 to 65535")
     return ((values.astype(np.uint32) * 255 + 32767) // 65535).astype(np.uint8)
-
-
-def _from_fractions(values: Shaped[np.ndarray, "H W"], label: str) -> UInt8[np.ndarray, "H W"]:
-    least, most = float(values.min()), float(values.max())
-    if not (least >= 0 and most <= 1):  # not a number is neither
-        raise PcdnetError(f"{label} has values from {least:g} to {most:g}; save fractions of 0 to 1, or 8 bits")
-    scaled: UInt8[np.ndarray, "H W"] = np.rint(values * 255).astype(np.uint8)
-    return scaled

@@ -1,8 +1,8 @@
-"""Space Invaders: recorded games, cropped as in the paper, with the truth about every frame as boxes.
+"""Space Invaders: recorded games, cropped as in the paper, with the ground truth of every frame as boxes.
 
-The truth is exact, to the pixel. The console's memory says where the grid of aliens begins; what stands in a cell of
-the grid is an alien if its pixels are, one and all, those of one of the two shapes of its row. So an alien that was hit
-counts until its explosion is drawn, and explosions never count. The cannon is found by its shape in the same way.
+The ground truth is exact, to the pixel. The console's memory says where the grid of aliens begins; what stands in a
+cell of the grid is an alien if its pixels are, one and all, those of one of the two shapes of its row. So an alien that
+was hit counts until its explosion is drawn, and explosions never count. The cannon is found by its shape as well.
 Nothing ever stands in front of aliens, shields and cannon; they hide bullets, so what shows of a bullet is one box.
 
 A shield has three fixed places and is boxed tightly around what is left of it, even if that is in pieces; of fewer
@@ -41,7 +41,7 @@ _GROUND = 195 - TOP
 _CANNON_TOP = 185 - TOP
 _SHIELD_LEFTS, _SHIELD_WIDTH, _LEAST_SHIELD = (42, 74, 106), 8, 16
 _LONGEST_BULLET = 13
-_GREEN, _YELLOW, _GREY, _ORANGE = 50, 134, 142, 181  # cannon, aliens, bullets, shields: red tells all colours apart
+_GREEN, _YELLOW, _GREY, _ORANGE = 50, 134, 142, 181  # cannon, aliens, bullets, shields: each has another red
 
 
 def _shapes(*rows: str) -> Bool[np.ndarray, "shapes 10 8"]:
@@ -63,22 +63,22 @@ _CANNON_SHAPE: Bool[np.ndarray, "10 7"] = _shapes("1038387c3838fe7cfefe")[0, :, 
 _Box = tuple[int, int, int, int, str]  # top, left, height, width, kind
 
 
-def record(count: int, seed: int, *, track: atari.Track | None = None) -> Scenes:
-    """Return frames of several games, 185 x 160 RGB, with their truth: for the same seed the same, bit for bit.
+def generate(count: int, seed: int, *, quiet: bool = False) -> Scenes:
+    """Return frames of several games, 185 x 160 RGB, with their ground truth: for the same seed the same, bit for bit.
 
-    More frames of a seed begin with the fewer. `track` shows how far it is.
+    More frames of a seed begin with the fewer. Unless `quiet` is set, it is shown how far the recording is.
     """
-    recording = atari.record("space_invaders", count=count, seed=seed, top=TOP, pilots=PILOTS, track=track)
+    recording = atari.record("space_invaders", count=count, seed=seed, top=TOP, pilots=PILOTS, quiet=quiet)
     return Scenes(
         images=recording.frames,
-        boxes=tuple(truth(frame, ram) for frame, ram in zip(recording.frames, recording.ram, strict=True)),
+        boxes=tuple(ground_truth(frame, ram) for frame, ram in zip(recording.frames, recording.ram, strict=True)),
         kinds=KINDS,
         scored=SCORED,
-        name=f"Space Invaders, seed {seed}",
+        name=f"frames of Space Invaders, seed {seed}",
     )
 
 
-def truth(frame: UInt8[np.ndarray, "185 160 3"], ram: UInt8[np.ndarray, "128"]) -> Boxes:
+def ground_truth(frame: UInt8[np.ndarray, "185 160 3"], ram: UInt8[np.ndarray, "128"]) -> Boxes:
     """Return the objects of a frame, tight around what is visible of them, given the console's memory."""
     red = frame[:_GROUND, :, 0]
     boxes = [*_aliens(red == _YELLOW, ram), *_shields(red == _ORANGE), *_cannon(red == _GREEN), *_bullets(red == _GREY)]

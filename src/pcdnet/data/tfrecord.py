@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped, UInt8, UInt32
 
+from pcdnet.data.notes import readable
 from pcdnet.errors import PcdnetError
 
 _LONGEST_RECORD = 256 * 2**20
@@ -23,8 +24,7 @@ _BATCH_BYTES = 4 * 2**20
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 
 _POLYNOMIAL = np.uint32(0x82F63B78)  # Castagnoli, bits reversed
-_LANE_LOG2 = 8
-_LANE = 2**_LANE_LOG2
+_LANE = 256
 # Fed to a register of zeros, these bytes leave the all-ones register that a CRC starts from. A record with
 # this prefix can thus be padded with zeros in front, so that records of any length share one array.
 _PREFIX = np.array([0x54, 0x64, 0x1F, 0x64], dtype=np.uint8)
@@ -35,47 +35,56 @@ def read_records(path: str | Path) -> Iterator[bytes]:
 
     Records are checked a few megabytes at a time, so damage is reported before the good records just ahead of
     it are yielded. Messages count records from 0. A plain file that was cut exactly between two records
-    cannot be told from a whole one.
+    looks like a whole one.
     """
     path = Path(path)
-    first = 0
+    first = widest = 0
     batch: list[tuple[bytes, int]] = []
-    widest = 0
-    try:
-        with _open(path) as file:
-            for frame in _frames(file, path):
-                widest = max(widest, len(frame[0]))
-                if batch and widest * (len(batch) + 1) > _BATCH_BYTES:
-                    yield from _checked(batch, first, path)
-                    first += len(batch)
-                    batch, widest = [], len(frame[0])
-                batch.append(frame)
-    except FileNotFoundError as error:
-        raise PcdnetError(f"{path} does not exist; give the path of a .tfrecords file") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise PcdnetError(
-            f"{path} is a damaged gzip file from record {first + len(batch)} on ({error}); download it again"
-        ) from error
-    except OSError as error:
-        raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); give a readable file") from error
+    with readable(path, "a .tfrecords file"):
+        try:
+            with _open(path) as file:
+                for frame in _frames(file, path):
+                    widest = max(widest, len(frame[0]))
+                    if batch and widest * (len(batch) + 1) > _BATCH_BYTES:
+                        yield from _checked(batch, first, path)
+                        first += len(batch)
+                        batch, widest = [], len(frame[0])
+                    batch.append(frame)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise PcdnetError(
+                f"{path} is a damaged gzip file from record {first + len(batch)} on ({error}); download it again"
+            ) from error
     if not batch:
         raise PcdnetError(f"{path} holds no records; give a .tfrecords file that is not empty or download it again")
     yield from _checked(batch, first, path)
 
 
-def _open(path: Path) -> io.BufferedReader:
+def claimed_records(path: str | Path) -> int:
+    """How many records a file seems to hold: as many as would fill it if all were as long as the first."""
+    path = Path(path)
+    with readable(path, "a .tfrecords file"), _open(path) as records, path.open("rb") as file:
+        first = next(_frames(records, path), (b"", 0))[0]
+        size = file.seek(0, io.SEEK_END)
+        if _is_zipped(path):
+            file.seek(-4, io.SEEK_END)
+            size = int.from_bytes(file.read(), "little")  # gzip ends with the size modulo 2**32
+    return size // (len(first) + 16)
+
+
+def _is_zipped(path: Path) -> bool:
     with path.open("rb") as file:
-        zipped = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-    if zipped:
-        return io.BufferedReader(gzip.open(path, "rb"), 2**20)
-    return path.open("rb")
+        return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+
+
+def _open(path: Path) -> io.BufferedReader:
+    return io.BufferedReader(gzip.open(path, "rb"), 2**20) if _is_zipped(path) else path.open("rb")
 
 
 def _frames(file: io.BufferedReader, path: Path) -> Iterator[tuple[bytes, int]]:
     """Yield the data of every record with its checksum, which is not checked here, the length's is."""
     number = 0
     while header := file.read(12):
-        if len(header) < 12 or _mask(_crc_of_few(header[:8])) != int.from_bytes(header[8:], "little"):
+        if len(header) < 12 or _mask(int(crc32c([header[:8]])[0])) != int.from_bytes(header[8:], "little"):
             raise PcdnetError(
                 f"{path} is no TFRecord file (its first 12 bytes are no record header); "
                 f"give a .tfrecords file or download it again"
@@ -114,8 +123,8 @@ def _mask(crc: int) -> int:
 def crc32c(records: Sequence[bytes]) -> UInt32[np.ndarray, " N"]:
     """Return the CRC-32C of every record, computed side by side.
 
-    All records are padded to the longest, so give records of similar length together. They are cut into lanes
-    that run in parallel; because a CRC is linear, lanes are joined by feeding zeros to the left one.
+    All records are padded to the longest, so give records of similar length together. A CRC is linear: it is the sum
+    of what every byte contributes, so a lane of many bytes is looked up at once.
     """
     if not records:
         return np.empty(0, dtype=np.uint32)
@@ -125,65 +134,24 @@ def crc32c(records: Sequence[bytes]) -> UInt32[np.ndarray, " N"]:
         start = row.size - len(record)
         row[start - len(_PREFIX) : start] = _PREFIX
         row[start:] = np.frombuffer(record, dtype=np.uint8)
-    low, high = _word_tables()
-    register = np.zeros(len(records) * lanes, dtype=np.uint32)
-    for word in np.ascontiguousarray(padded.view("<u4").reshape(len(records) * lanes, -1).T):
-        register ^= word
-        register = low.take(register & 0xFFFF) ^ high.take(register >> 16)
-    joined = register.reshape(len(records), lanes)
-    level = _LANE_LOG2
-    while joined.shape[1] > 1:
-        if joined.shape[1] % 2:
-            joined = np.pad(joined, ((0, 0), (1, 0)))
-        joined = _feed(_zeros(level), joined[:, 0::2]) ^ joined[:, 1::2]
-        level += 1
-    return joined[:, 0] ^ np.uint32(0xFFFFFFFF)
-
-
-def _crc_of_few(data: bytes) -> int:
-    # For the eight bytes of a length, whose checksum is needed before anything more is read.
-    table = _byte_table()
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
-
-
-def _feed(zeros: UInt32[np.ndarray, "4 256"], register: UInt32[np.ndarray, "*any"]) -> UInt32[np.ndarray, "*any"]:
-    """Return what the registers become after a run of zero bytes, given as one table a register byte."""
-    fed: UInt32[np.ndarray, "*any"] = (
-        zeros[0, register & 0xFF]
-        ^ zeros[1, register >> 8 & 0xFF]
-        ^ zeros[2, register >> 16 & 0xFF]
-        ^ zeros[3, register >> 24]
-    )
-    return fed
+    register = np.zeros(len(records), dtype="<u4")
+    for lane in padded.reshape(len(records), lanes, _LANE).swapaxes(0, 1):
+        lane[:, :4] ^= register[:, None].view(np.uint8)  # what a register holds acts as the next four bytes do
+        register = np.bitwise_xor.reduce(_contributions().take(lane + 256 * np.arange(_LANE)), axis=1)
+    return ~register
 
 
 @cache
-def _zeros(log2: int) -> UInt32[np.ndarray, "4 256"]:
-    """Return the tables of 2**log2 zero bytes: feeding half as many twice."""
-    if log2 > 0:
-        half = _zeros(log2 - 1)
-        return _feed(half, half)
-    byte = np.arange(256, dtype=np.uint32)
-    lowest = byte
+def _contributions() -> UInt32[np.ndarray, " n"]:
+    """What each byte at each place of a lane adds to the register at the lane's end, place by place."""
+    tables = np.empty((_LANE, 256), dtype=np.uint32)
+    last = np.arange(256, dtype=np.uint32)
     for _ in range(8):
-        lowest = np.where(lowest & 1, lowest >> 1 ^ _POLYNOMIAL, lowest >> 1)
-    return np.stack([lowest, byte, byte << 8, byte << 16])
-
-
-@cache
-def _word_tables() -> tuple[UInt32[np.ndarray, " 65536"], UInt32[np.ndarray, " 65536"]]:
-    """Return what the lower and the upper half of a register become after four zero bytes."""
-    half = np.arange(2**16, dtype=np.uint32)
-    return _feed(_zeros(2), half), _feed(_zeros(2), half << 16)
-
-
-@cache
-def _byte_table() -> list[int]:
-    table: list[int] = _zeros(0)[0].tolist()
-    return table
+        last = np.where(last & 1, last >> 1 ^ _POLYNOMIAL, last >> 1)
+    tables[-1] = last
+    for place in range(_LANE - 2, -1, -1):  # one zero byte further from the end
+        tables[place] = tables[place + 1] >> 8 ^ last[tables[place + 1] & 0xFF]
+    return tables.ravel()
 
 
 class _MalformedError(Exception):

@@ -1,7 +1,7 @@
 """Video: the frames of a video file, one by one or as Scenes; it needs the extra `video`.
 
-Files come from strangers: the container is told by its first bytes and never guessed, since some formats are lists of
-other files and addresses to open. A video that is cut off gives the frames that are there.
+Files come from strangers: the container is recognised by its first bytes and never guessed, since some formats are
+lists of other files and addresses to open. A video that is cut off gives the frames that are there.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import UInt8
 
-from pcdnet.data.notes import Note, to_stderr
-from pcdnet.data.pictures import MOST_PIXELS
-from pcdnet.data.view import MOST_BYTES, View
-from pcdnet.errors import PcdnetError
+from pcdnet.data.intake import MOST_PIXELS
+from pcdnet.data.notes import Note, readable, to_stderr
+from pcdnet.data.sources import VIDEOS
+from pcdnet.data.view import MOST_BYTES, UNCHANGED, View
+from pcdnet.errors import PcdnetError, Setting
 from pcdnet.scene import Scenes
 
 if TYPE_CHECKING:
@@ -25,57 +26,39 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-VIDEOS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".gif")
-"""How the names of video files end, in lower case."""
-
 _BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")  # what files of the MP4 family begin with
 
 
-def is_video(path: str | Path) -> bool:
-    """Whether a name ends like that of a video."""
-    return Path(path).suffix.lower() in VIDEOS
-
-
-def read(
-    path: str | Path,
-    *,
-    limit: int | None = None,
-    stride: int = 1,
-    crop: tuple[int, int, int, int] | None = None,
-    resize: tuple[int, int] | None = None,
-    grey: bool = False,
-    note: Note = to_stderr,
-) -> Scenes:
-    """Return every `stride`-th frame of a video, at most `limit` of them; `note` hears of a video that is cut off."""
-    if limit is not None and limit < 1:
-        raise PcdnetError(f"the limit is {limit} frames; give at least 1, or none to read the whole video")
-    view = View(resize=resize, crop=crop, stride=stride, grey=grey)
-    images: list[UInt8[np.ndarray, "H W C"]] = []
+def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+    """Return the frames of a video, at most `limit` of them; `note` is called for a video that is cut off."""
+    path = Path(path)
+    view.chosen(limit)  # refuses a limit that is none
+    found: dict[int, UInt8[np.ndarray, "H W C"]] = {}
     room = MOST_BYTES
-    for frame in islice(frames(path, stride, note=note), limit):
+    for number, frame in islice(images(path, stride=view.stride, note=note), limit):
         view.size(frame.shape[:2], f"frames of {path}")
         image = view.image(frame)
-        if images and image.shape != images[0].shape:
-            (H, W), (height, width) = images[0].shape[:2], image.shape[:2]
-            raise PcdnetError(f"{path} changes from {H}x{W} to {height}x{width}; use --resize {H} {W}")
+        H, W, C = next(iter(found.values()), image).shape
+        if image.shape != (H, W, C):
+            size = "x".join(map(str, image.shape[:2]))
+            raise PcdnetError(f"{path} changes from {H}x{W} to {size}; use ", Setting("resize", (H, W)))
         room -= image.size
         if room < 0:
             raise PcdnetError(
-                f"the frames of {path} take more than the limit of {MOST_BYTES / 2**30:.0f} GiB; "
-                f"use --stride, --crop or --resize, or fewer frames"
+                f"the frames of {path} take more than the limit of {MOST_BYTES / 2**30:.0f} GiB; use ",
+                *(Setting("stride"), ", ", Setting("crop"), " or ", Setting("resize"), ", or fewer frames"),
             )
-        images.append(image if image.base is None else image.copy())  # a crop would keep the whole frame alive
-    stem = Path(path).stem
-    names = tuple(f"{stem}-{number * stride:06}" for number in range(len(images)))
-    return Scenes(images=np.stack(images), names=names, name=Path(path).name)
+        found[number] = image if image.base is None else image.copy()  # a crop would keep the whole frame alive
+    names = tuple(f"{path.stem}-{number:06}" for number in found)
+    return Scenes(images=np.stack([*found.values()]), names=names, name=path.name)
 
 
-def frames(
-    path: str | Path, stride: int = 1, *, most_pixels: int = MOST_PIXELS, note: Note = to_stderr
-) -> Iterator[UInt8[np.ndarray, "H W C"]]:
-    """Yield every `stride`-th frame of a video as it is decoded; C is 1 for grey videos and 3 for all others."""
+def images(
+    path: str | Path, *, stride: int = 1, most_pixels: int = MOST_PIXELS, note: Note = to_stderr
+) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
+    """Yield every `stride`-th frame of a video with its number as it is decoded; C is 1 for grey videos, else 3."""
     path = Path(path)
-    View(stride=stride)  # complains of a stride that is none
+    View(stride=stride)  # refuses a stride that is none
     errors = _av().error
     number = 0
     try:
@@ -83,7 +66,7 @@ def frames(
             stream = _stream(container, path, most_pixels)
             for frame in _decoded(container, stream, path, note):
                 if number % stride == 0:
-                    yield _array(frame)
+                    yield number, _array(frame)
                 number += 1
     except errors.FFmpegError as error:
         if number == 0:
@@ -124,25 +107,19 @@ def _av() -> Any:
 
 
 def _container(path: Path) -> InputContainer:
-    """The file as a container of the kind that its first bytes tell, and of no other."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(12)
-    except FileNotFoundError:
-        raise PcdnetError(f"{path} does not exist; give the path of a video") from None
-    except OSError as error:
-        raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); give a readable video") from None
+    """The file as a container of the kind that its first bytes show, and of no other."""
+    with readable(path, "a video"), path.open("rb") as file:
+        start = file.read(12)
     if not start:
         raise PcdnetError(f"{path} is empty; give a sound video file")
-    if start[4:8] in _BOXES:
-        kind = "mov"
-    elif start[:4] == b"\x1aE\xdf\xa3":
-        kind = "matroska"
-    elif start[:4] == b"RIFF" and start[8:] == b"AVI ":
-        kind = "avi"
-    elif start[:4] == b"GIF8":
-        kind = "gif"
-    else:
+    kinds = {
+        "mov": start[4:8] in _BOXES,
+        "matroska": start[:4] == b"\x1aE\xdf\xa3",
+        "avi": start[:4] == b"RIFF" and start[8:] == b"AVI ",
+        "gif": start[:4] == b"GIF8",
+    }
+    kind = next((kind for kind, fits in kinds.items() if fits), None)
+    if kind is None:
         raise PcdnetError(f"{path} is no video of a known kind; give one of {', '.join(VIDEOS)}")
     container: InputContainer = _av().open(str(path.absolute()), format=kind, metadata_errors="replace")
     return container
@@ -164,7 +141,7 @@ def _stream(container: InputContainer, path: Path, most_pixels: int) -> VideoStr
 
 
 def _decoded(container: InputContainer, stream: VideoStream, path: Path, note: Note) -> Iterator[VideoFrame]:
-    """The frames that can be decoded; what is damaged between them, or missing at the end, is told."""
+    """The frames that can be decoded; what is damaged between them, or missing at the end, is reported."""
     broken = number = 0
     for packet in container.demux(stream):
         try:

@@ -14,7 +14,8 @@ from scipy.ndimage import gaussian_filter
 
 import pcdnet
 from pcdnet.config import Config
-from pcdnet.data.sources import TEST_SEED, to_scenes
+from pcdnet.data.opening import to_scenes
+from pcdnet.data.sources import TEST_SEED
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError, Setting

@@ -8,18 +8,18 @@ import numpy as np
 from jaxtyping import Shaped, UInt8
 from PIL import Image
 
-from pcdnet.data.pictures import read_header, read_picture, resized
+from pcdnet.data import intake
+from pcdnet.data.pictures import read_header, read_picture
 from pcdnet.errors import PcdnetError
 
 MOST_BYTES = 8 << 20
 """Bytes that a request may have."""
 MOST_PIXELS = 1 << 18
-"""Pixels that are taken apart at once: time and memory go with them, and others are waiting."""
+"""Pixels that are decomposed at once: time and memory go with them, and others are waiting."""
 MOST_DECODED = 1 << 24
 """Pixels of a picture that is only read to be resized."""
 
 _BEGINNINGS = (b"\x89PNG", b"\xff\xd8", b"RIFF", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"BM", b"GIF8")
-_GREY = np.array([0.299, 0.587, 0.114])
 
 
 class Refusal(PcdnetError):
@@ -43,7 +43,8 @@ def decoded(content: bytes, channels: int) -> UInt8[np.ndarray, "H W C"]:
         raise Refusal(
             413, f"the picture has {height}x{width} pixels, more than {MOST_DECODED:,}; send a smaller picture"
         )
-    return with_channels(read_picture(stream, most_pixels=MOST_DECODED, name="the picture"), channels)
+    picture = read_picture(stream, most_pixels=MOST_DECODED, name="the picture")
+    return intake.fitted(picture, channels=channels)
 
 
 def checked(values: Shaped[np.ndarray, "*any"], channels: int) -> UInt8[np.ndarray, "H W C"]:
@@ -55,17 +56,7 @@ def checked(values: Shaped[np.ndarray, "*any"], channels: int) -> UInt8[np.ndarr
             f"the picture is an array of shape {list(values.shape)} and type {values.dtype.name}; "
             f"send height x width x 1 or 3 of uint8"
         )
-    return with_channels(values, channels)
-
-
-def with_channels(picture: UInt8[np.ndarray, "H W c"], channels: int) -> UInt8[np.ndarray, "H W C"]:
-    """The picture in grey or in colours, as the model wants it."""
-    if picture.shape[2] == channels:
-        return picture
-    if channels == 1:
-        grey: UInt8[np.ndarray, "H W"] = np.rint(picture @ _GREY).astype(np.uint8)
-        return grey[..., None]
-    return np.repeat(picture, channels, axis=2)
+    return intake.fitted(values, channels=channels)
 
 
 def fitted(
@@ -76,22 +67,26 @@ def fitted(
     fixed: bool,
     fit: bool,
 ) -> UInt8[np.ndarray, "h w C"]:
-    """The picture as it can be taken apart; one that cannot is refused, or resized if that is asked for.
+    """The picture as it can be decomposed; one that cannot is refused, or resized if that is asked for.
 
     `size` is what the model is used to, `fixed` says that it takes no other.
     """
-    (height, width), (h, w) = picture.shape[:2], frame
+    cure = "send one of another size" if size is None else f"let it be resized to {size[0]}x{size[1]} (fit), or crop it"
+    try:
+        picture = intake.fitted(
+            picture, channels=picture.shape[2], size=size if fit or fixed else None, resize=fit, cure=(cure,)
+        )
+    except PcdnetError as error:
+        raise Refusal(422, str(error), fit=True) from None
+    height, width = picture.shape[:2]
     if fit and size is not None:
-        return resized(picture, size)
-    if fixed and size is not None and (height, width) != size:
-        problem = f"the picture has {height}x{width} pixels, the model's background {size[0]}x{size[1]}"
-    elif height < h or width < w:
-        problem = f"the picture of {height}x{width} is smaller than a prototype ({h}x{w})"
+        return picture
+    if height < frame[0] or width < frame[1]:
+        problem = f"{height}x{width} pixels are less than a prototype has ({frame[0]}x{frame[1]})"
     elif height * width > MOST_PIXELS:
-        problem = f"the picture has {height}x{width} pixels, more than {MOST_PIXELS:,}"
+        problem = f"{height}x{width} pixels are more than {MOST_PIXELS:,}"
     else:
         return picture
-    cure = "send one of another size" if size is None else f"let it be resized to {size[0]}x{size[1]} (fit), or crop it"
     raise Refusal(422, f"{problem}; {cure}", fit=size is not None)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool
 from numpy.typing import NDArray
 
-from pcdnet.data.sources import to_scenes
+from pcdnet.data.opening import to_scenes
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.metrics import (

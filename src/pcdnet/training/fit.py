@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcdnet.config import Config
-from pcdnet.data.sources import to_scenes, training_data, usual_preset, with_validation
+from pcdnet.data.opening import split_scenes, to_scenes, training_data
+from pcdnet.data.sources import usual_preset
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.geometry import Geometry

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from pcdnet.data.batches import Batches, Picture
-from pcdnet.data.inputs import Input, fitted, printable
+from pcdnet.data.inputs import Input, printable
+from pcdnet.data.intake import fitted
 from pcdnet.data.notes import Note, to_stderr
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError

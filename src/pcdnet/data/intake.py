@@ -1,0 +1,72 @@
+"""Intake: images in memory brought to the type, the size and the channels that are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from PIL import Image
+
+from pcdnet.errors import PcdnetError, Setting
+
+MOST_PIXELS = 64 * 2**20
+"""Images of more pixels than this are refused: a few kilobytes can claim any size."""
+
+
+def fitted(
+    image: UInt8[np.ndarray, "H W C"],
+    *,
+    channels: int,
+    size: tuple[int, int] | None = None,
+    resize: bool = False,
+    cure: Sequence[str | Setting] = ("use ", Setting("resize", True)),
+) -> UInt8[np.ndarray, "h w c"]:
+    """The image as a model takes it: in grey or RGB and, where the model has a size, in that size.
+
+    An image of another size is refused unless it may be resized; `cure` ends the message.
+    """
+    if image.shape[2] != channels:
+        image = in_grey(image) if channels == 1 else image.repeat(3, axis=2)
+    if size is None or image.shape[:2] == size:
+        return image
+    if not resize:
+        (height, width), (h, w) = image.shape[:2], size
+        raise PcdnetError(f"{height}x{width} pixels do not fit the model's background of {h}x{w}; ", *cure)
+    return resized(image, size)
+
+
+def in_grey(image: UInt8[np.ndarray, "H W C"]) -> UInt8[np.ndarray, "H W 1"]:
+    """The ITU-R 601 luma of a colour image; a grey one is left as it is."""
+    return image if image.shape[2] == 1 else np.array(Image.fromarray(image).convert("L"))[..., None]
+
+
+def resized(image: UInt8[np.ndarray, "H W C"], size: tuple[int, int]) -> UInt8[np.ndarray, "h w C"]:
+    """The image in another height and width; shrinking averages, and no filter leaves a halo around objects."""
+    height, width = check_size(size)
+    if (height, width) == image.shape[:2]:
+        return image
+    shrinks = height <= image.shape[0] and width <= image.shape[1]
+    # Both are without negative lobes, so without the dark rims that sharper filters draw, and that would be learned.
+    filter = Image.Resampling.HAMMING if shrinks else Image.Resampling.BILINEAR
+    picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
+    return np.array(picture.resize((width, height), filter)).reshape(height, width, image.shape[2])
+
+
+def check_size(size: tuple[int, int]) -> tuple[int, int]:
+    """The height and width, if images can be brought to them."""
+    if min(size) < 1 or size[0] * size[1] > MOST_PIXELS:
+        raise PcdnetError(
+            f"images cannot be resized to {size[0]}x{size[1]}; give a height and a width from 1 as ",
+            *(Setting("resize"), f", of at most {MOST_PIXELS:,} pixels together"),
+        )
+    return size
+
+
+def from_fractions(values: Float[np.ndarray, "*shape"], label: str) -> UInt8[np.ndarray, "*shape"]:
+    """Values of 0 to 1 as 8 bits; `label` is for messages."""
+    least, most = float(values.min()), float(values.max())
+    if not (least >= 0 and most <= 1):  # not a number is neither
+        raise PcdnetError(f"{label} has values from {least:g} to {most:g}; give fractions of 0 to 1, or 8 bits")
+    scaled: UInt8[np.ndarray, "*shape"] = np.rint(values * 255).astype(np.uint8)
+    return scaled

@@ -1,0 +1,196 @@
+"""Opening: the Scenes that a name, a path or an array stands for, all of them or those for one purpose.
+
+Generated scenes have a seed for each purpose. A folder that has folders `train`, `val` and `test` instead of images is
+a data set: `train` is learned from, the best weights are chosen on `val`, and whoever just opens it gets `test`, or
+`val` where there is no `test`. Of other files and folders the last scenes are kept apart from training.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcdnet.data import folder
+from pcdnet.data.intake import from_fractions
+from pcdnet.data.notes import Note, to_stderr
+from pcdnet.data.sources import GENERATED, TRAINING_SEED, VALIDATION_SEED, Source, source_of, usable
+from pcdnet.data.view import UNCHANGED, View
+from pcdnet.errors import PcdnetError, Setting
+from pcdnet.scene import Scenes
+
+MOST_SCENES = 60_000
+"""Scenes of a file that are used at most where nobody says how many."""
+VALIDATION_SCENES = 320
+"""Scenes of a file that are kept apart from training at most; of short files a tenth."""
+
+
+def open_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+    """Return at most `count` scenes of what `name` stands for.
+
+    Parameters
+    ----------
+    name
+        A name or path that one of `pcdnet.data.sources` recognises.
+    count
+        How many scenes at most; of generated ones exactly as many.
+    seed
+        Seed of generated scenes; files have none.
+    view
+        The part, size and colours in which images are seen.
+    note
+        Called for what is odd or skipped, damaged images for example.
+
+    Examples
+    --------
+    >>> open_data("tetrominoes", count=3, seed=0).images.shape
+    (3, 35, 35, 3)
+    """
+    if count < 1:
+        raise PcdnetError(f"{count} scenes were asked for; give a count of at least 1")
+    source = _source(name)
+    if not source.generated:
+        return source.reader.read(_opened_part(Path(name), note), limit=count, view=view, note=note)
+    if view.stride != 1:
+        raise PcdnetError(
+            f"{name} is made by seed, so a stride of {view.stride} skips nothing; leave out ", Setting("stride")
+        )
+    return view.scenes(source.generate(str(name), count=count, seed=seed))
+
+
+def to_scenes(
+    data: str | Path | NDArray[np.generic] | Scenes,
+    *,
+    count: int = MOST_SCENES,
+    seed: int = 0,
+    view: View = UNCHANGED,
+    note: Note = to_stderr,
+) -> Scenes:
+    """Return whatever a Python caller has as Scenes: a name or path, an array, or Scenes; at most `count` of them.
+
+    Parameters
+    ----------
+    data
+        What `open_data` takes; or images x height x width, with or without 1 or 3 channels at the end, uint8 of 0 to
+        255 or floats of 0 to 1; or Scenes.
+    count, seed, view, note
+        As for `open_data`.
+
+    Examples
+    --------
+    >>> to_scenes(np.full((2, 8, 9), 0.5)).images.shape
+    (2, 8, 9, 1)
+    """
+    if isinstance(data, str | Path):
+        return open_data(data, count=count, seed=seed, view=view, note=note)
+    if isinstance(data, np.ndarray):
+        data = Scenes(images=_pixels(data), name="an array")
+    if not isinstance(data, Scenes):
+        raise PcdnetError(f"images of type {type(data).__name__} were given; give a NumPy array, Scenes, or {usable()}")
+    return view.scenes(data.first(view.chosen(count).stop))
+
+
+def training_data(
+    name: str | Path, *, seed: int, view: View = UNCHANGED, note: Note = to_stderr
+) -> tuple[Scenes, Scenes]:
+    """Return scenes for training and, apart from them, for validation; `seed` is that of the training."""
+    source, parts = _source(name), _parts(name)
+    if source.training is not None:
+        counts = zip(source.training, (TRAINING_SEED, VALIDATION_SEED), strict=True)
+        train, valid = (open_data(name, count=count, seed=start + seed, view=view) for count, start in counts)
+        return train, valid
+    if parts and "train" not in parts:
+        raise PcdnetError(f"{name} has no folder train to learn from; name the folder of images itself")
+    scenes = open_data(parts.get("train", name), count=MOST_SCENES, seed=seed, view=view, note=note)
+    if "val" in parts:
+        return _alike(scenes, open_data(parts["val"], count=MOST_SCENES, seed=seed, view=view, note=note))
+    kept = min(VALIDATION_SCENES, len(scenes) // 10)
+    if kept == 0:
+        raise PcdnetError(f"{name} holds too few scenes to learn from, {len(scenes)}; give at least 10")
+    rest = len(scenes) - kept
+    return scenes.first(rest), scenes.part(slice(rest, None), f"the last {kept} of {scenes.name}")
+
+
+def held_out_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+    """Return at most `count` scenes that a training on `name` did not learn from.
+
+    Generated ones are those of `seed`, which must not be a training's: begin at TEST_SEED. Of a folder with parts they
+    are `test`, or `val` where there is no `test`; of all else what `training_data` keeps for validation.
+    """
+    if _source(name).generated or _parts(name).keys() & {"test", "val"}:
+        return open_data(name, count=count, seed=seed, view=view, note=note)
+    return to_scenes(training_data(name, seed=seed, view=view, note=note)[1], count=count)
+
+
+def _pixels(images: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """The images as 8 bits with their channels last."""
+    shape = images.shape
+    channels = 1 if images.ndim == 3 else shape[-1] if images.ndim == 4 else 0
+    # A stack of grey images that are three pixels wide is far less likely than one image with its channels.
+    if channels not in (1, 3) or 0 in shape or (images.ndim == 3 and shape[2] in (1, 3)):
+        raise PcdnetError(
+            f"the images are an array of shape {shape}; give images x height x width x channels with 1 or 3 channels, "
+            f"or images x height x width of grey images"
+        )
+    if images.dtype.kind == "f":
+        images = from_fractions(images, "the array of images")
+    if images.dtype != np.uint8:
+        raise PcdnetError(f"the images are of type {images.dtype}; give uint8 of 0 to 255, or floats of 0 to 1")
+    return images.reshape(*shape[:3], channels).astype(np.uint8, copy=False)
+
+
+def _source(name: str | Path) -> Source:
+    """The source of a name or path; one that has none is refused with what can be used."""
+    source = source_of(name)
+    if source is None:
+        raise PcdnetError(_unknown(str(name)))
+    return source
+
+
+def _parts(name: str | Path) -> dict[str, Path]:
+    """The parts of a folder; none of anything else."""
+    return folder.parts(name) if _source(name).name == "folder" else {}
+
+
+def _opened_part(path: Path, note: Note) -> Path:
+    """The folder of images that a folder stands for: itself, or one of its parts; a file is itself."""
+    parts = _parts(path)
+    if list(parts) == ["train"]:
+        note(f"{path} has neither a folder test nor val, so these are scenes for training")
+    return parts.get("test") or parts.get("val") or parts.get("train") or path
+
+
+def _alike(train: Scenes, valid: Scenes) -> tuple[Scenes, Scenes]:
+    """Both, if one model can look at both."""
+    if train.images.shape[1:] != valid.images.shape[1:]:
+        one, other = ("x".join(map(str, scenes.images.shape[1:])) for scenes in (train, valid))
+        raise PcdnetError(
+            f"the images of {train.name} are {one} (height, width, channels), those of {valid.name} {other}; use ",
+            *(
+                Setting("resize"),
+                " or ",
+                Setting("crop"),
+                " for the size, ",
+                Setting("grey", True),
+                " for the channels",
+            ),
+        )
+    return train, valid
+
+
+def _unknown(name: str) -> str:
+    """Why a name opens nothing, in a sentence."""
+    path = Path(name)
+    try:
+        there = path.exists()
+    except OSError as error:  # too long for a name, for example
+        return f"{name[:40]!r}... cannot be looked up ({error.strerror}); use {usable()}"
+    known = [source.name for source in GENERATED]
+    alike = get_close_matches(name.lower().replace("_", "-"), known, n=1, cutoff=0.75)
+    if alike and not there:
+        return f"{name!r} is no data known here; did you mean {alike[0]}?"
+    if not there and (path.suffix or len(path.parts) > 1):
+        return f"{name!r} does not exist; use {usable()}"
+    return f"{name!r} is no data known here; use {usable()}"

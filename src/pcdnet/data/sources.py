@@ -1,0 +1,146 @@
+"""Sources: all that images can come from, one entry each.
+
+A source is a file of this package and an entry in `SOURCES`; what `--data` takes, what `decompose` takes, the help and
+the messages follow. This file is imported for every `--help`, so it is cheap, and a reader is imported when it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import UInt8
+
+    from pcdnet.data.notes import Note
+    from pcdnet.data.view import View
+    from pcdnet.scene import Scenes
+
+TRAINING_SEED, VALIDATION_SEED, TEST_SEED = 1_000_000, 2_000_000, 3_000_000
+"""Seeds of generated scenes begin here, so that no two purposes share a scene."""
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif")
+VIDEOS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".gif")
+RECORDS = (".tfrecords", ".tfrecord")
+"""How the names of pictures, videos and records end, in lower case."""
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """What the file of a source offers whose images lie in files and folders."""
+
+    def read(self, path: Path, *, limit: int | None, view: View, note: Note) -> Scenes:
+        """At most so many scenes, as they are to be seen; `note` is called for what is odd or skipped."""
+
+
+@runtime_checkable
+class Stream(Reader, Protocol):
+    """What it also offers if they lie in one file; a folder is streamed file by file."""
+
+    def images(self, path: Path, *, stride: int) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
+        """Every `stride`-th image with its number, one held at a time."""
+
+    def count(self, path: Path) -> int:
+        """How many images the file claims to hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something that images come from."""
+
+    name: str
+    """What it is called, here and in results; capitals after a colon stand for what a user puts there."""
+    words: str
+    """What it is called in help and messages."""
+    suffixes: tuple[str, ...] = ()
+    """How the names of its files end, in lower case."""
+    training: tuple[int, int] | None = None
+    """How many scenes are generated for training and for validation; None if scenes lie in files."""
+    preset: str | None = None
+    """The preset that is made for it."""
+    module: str = ""
+    """The file of this package that has it, where that is not called as the source is."""
+    many: bool = True
+    """Whether it holds many images; then each has a number, and a model can learn from them."""
+    strided: bool = False
+    """Whether `decompose` may skip some of its images."""
+
+    @property
+    def generated(self) -> bool:
+        """Whether its scenes are made by seed, and not read from a file."""
+        return self.training is not None
+
+    @property
+    def reader(self) -> Reader:
+        """What reads its files and folders."""
+        return cast(Reader, self._module())
+
+    @property
+    def stream(self) -> Stream:
+        """What reads a file of it image by image."""
+        return cast(Stream, self._module())
+
+    def recognises(self, name: str) -> bool:
+        """Whether a name or path is of this source: it is its name, ends as its files do, or is a folder."""
+        if self.generated:
+            beginning, colon, _ = self.name.partition(":")
+            return name.startswith(f"{beginning}:") if colon else name == beginning
+        if self.suffixes:
+            return Path(name).suffix.lower() in self.suffixes
+        with suppress(OSError):  # too long for a name, for example
+            return bool(name) and Path(name).is_dir()
+        return False
+
+    def generate(self, name: str, *, count: int, seed: int) -> Scenes:
+        """So many scenes of a seed; what follows a colon in the name says which, those of a game for example."""
+        made: Scenes = self._module().generate(count, seed, *name.split(":", 1)[1:])
+        return made
+
+    def _module(self) -> ModuleType:
+        return import_module(f"pcdnet.data.{self.module or self.name.partition(':')[0].replace('-', '_')}")
+
+
+SOURCES = (
+    Source("tetrominoes", "tetrominoes (generated)", training=(20_000, 320), preset="tetrominoes"),
+    Source("space-invaders", "space-invaders (played and recorded)", training=(3_000, 100), preset="space-invaders"),
+    Source("atari:GAME", "atari:GAME (another game, atari:ms_pacman for example)", training=(3_000, 100)),
+    Source("folder", "a folder of images"),
+    Source("video", "a video", VIDEOS, strided=True),
+    Source("picture", "a picture", PICTURES, module="pictures", many=False),
+    Source("npz", "an .npz file with the array 'image'", (".npz",)),
+    Source("tfrecords", "a .tfrecords file of Tetrominoes", RECORDS, preset="tetrominoes", module="tetromino_records"),
+)
+"""Every source, in the order in which they are asked: a .gif is a video, and a picture only in a folder of pictures."""
+
+GENERATED = tuple(source for source in SOURCES if source.generated)
+"""Those whose scenes are made by seed."""
+FILES = tuple(source for source in SOURCES if not source.generated)
+"""Those that lie in files and folders."""
+
+
+def source_of(name: str | Path) -> Source | None:
+    """The source that a name or path is of; None where it is of none."""
+    return next((source for source in SOURCES if source.recognises(str(name))), None)
+
+
+def usable(sources: Iterable[Source] = SOURCES) -> str:
+    """What can be used, in words."""
+    *others, last = (source.words for source in sources)
+    return f"{', '.join(others)} or {last}"
+
+
+def is_generated(name: str | Path) -> bool:
+    """Whether data are made by seed, and not read from a file."""
+    source = source_of(name)
+    return source is not None and source.generated
+
+
+def usual_preset(name: str | Path) -> str | None:
+    """The preset that is made for some data; None where there is none."""
+    source = source_of(name)
+    return None if source is None else source.preset

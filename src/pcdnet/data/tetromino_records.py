@@ -1,0 +1,91 @@
+"""Tetromino records: the scenes of an original .tfrecords file, read all at once or one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Shaped, UInt8
+
+from pcdnet.data.notes import Note, to_stderr
+from pcdnet.data.tetrominoes import SHAPES, SIZE, SPRITES, TILE, TetrominoScenes
+from pcdnet.data.tfrecord import claimed_records, parse_example, read_records
+from pcdnet.data.view import UNCHANGED, View
+from pcdnet.errors import PcdnetError
+from pcdnet.scene import Scenes
+
+# Every entity has its mask and factors; the first one is the background.
+_FEATURES = {
+    "image": (SIZE, SIZE, 3),
+    "mask": (1 + SPRITES, SIZE, SIZE),
+    "shape": (1 + SPRITES,),
+    "color": (1 + SPRITES, 3),
+    "x": (1 + SPRITES,),
+    "y": (1 + SPRITES,),
+}
+_LAST = SIZE - len(TILE)  # the last row and column that a sprite can begin in
+_RANGES = {"shape": (1, len(SHAPES)), "color": (0, 1), "x": (0, _LAST), "y": (0, _LAST)}
+
+
+def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+    """Return the scenes of a file as they are to be seen, at most `limit` of them."""
+    return view.scenes(factored(path, view.chosen(limit).stop))
+
+
+def factored(path: str | Path, limit: int | None = None) -> TetrominoScenes:
+    """Return the scenes of a file with the factors that they are rendered from.
+
+    The file's x is the top row and its y the left column; its background entity has no factors here.
+    """
+    read_so_far: dict[str, list[Shaped[np.ndarray, "*any"]]] = {name: [] for name in _FEATURES}
+    for number, record in enumerate(islice(read_records(path), limit)):
+        source = f"record {number} of {path}"
+        features = parse_example(record, source)
+        for name, values in read_so_far.items():
+            values.append(_feature(features, name, source))
+    stacks = {name: np.stack(values) for name, values in read_so_far.items()}
+    return TetrominoScenes(
+        images=stacks["image"],
+        labels=stacks["mask"],
+        shapes=stacks["shape"] - 1,
+        colours=stacks["color"].astype(np.uint8),
+        rows=stacks["x"],
+        columns=stacks["y"],
+        name=Path(path).name,
+    )
+
+
+def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "35 35 3"]]]:
+    """Yield every `stride`-th image with its number."""
+    for number, record in islice(enumerate(read_records(path)), 0, None, stride):
+        source = f"record {number} of {path}"
+        yield number, _feature(parse_example(record, source), "image", source)
+
+
+def count(path: str | Path) -> int:
+    """How many images the file seems to hold."""
+    return claimed_records(path)
+
+
+def _feature(features: dict[str, Shaped[np.ndarray, " n"]], name: str, source: str) -> Shaped[np.ndarray, "*any"]:
+    """Return the pixels of an image, the labels of the masks, or the factors of the sprites as integers."""
+    cure = "give a tetrominoes .tfrecords file of 35x35 images with three sprites"
+    if name not in features:
+        there = ", ".join(sorted(features)) or "none"
+        raise PcdnetError(f"{source} has no feature {name!r} (its features: {there}); {cure}")
+    values, shape = features[name], _FEATURES[name]
+    if values.size != np.prod(shape):
+        raise PcdnetError(f"{name!r} of {source} has {values.size} values, not {np.prod(shape)}; {cure}")
+    values = values.reshape(shape)
+    if name not in _RANGES:
+        if values.dtype != np.uint8:
+            raise PcdnetError(f"{name!r} of {source} is of type {values.dtype}, not bytes; {cure}")
+        return values if name == "image" else values.argmax(axis=0).astype(np.uint8)
+    first, last = _RANGES[name]
+    if not np.isin(values[1:], np.arange(first, last + 1)).all():
+        raise PcdnetError(
+            f"{name!r} of {source} is {values[1:].tolist()}, not whole numbers from {first} to {last}; {cure}"
+        )
+    return values[1:].astype(np.int64)

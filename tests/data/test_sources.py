@@ -1,0 +1,101 @@
+"""Laws of the registry: every source is recognised, named wherever sources are listed, and cheap to ask about."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pcdnet.cli import main
+from pcdnet.config import PRESETS
+from pcdnet.data import folder, npz, pictures, tetromino_records, video
+from pcdnet.data.sources import FILES, GENERATED, SOURCES, Reader, Stream, is_generated, source_of, usable, usual_preset
+
+STREAMS: tuple[Stream, ...] = (video, pictures, npz, tetromino_records)
+READERS: tuple[Reader, ...] = (folder, *STREAMS)
+"""The type checker sees that these files offer what they must."""
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "preset"),
+    [
+        ("tetrominoes", "tetrominoes", "tetrominoes"),
+        ("space-invaders", "space-invaders", "space-invaders"),
+        ("atari:pong", "atari:GAME", None),
+        ("atari:", "atari:GAME", None),
+        (".", "folder", None),
+        ("a/b.PNG", "picture", None),
+        ("a.b.mp4", "video", None),
+        ("a.gif", "video", None),
+        ("a.npz", "npz", None),
+        ("A.TFRECORDS", "tfrecords", "tetrominoes"),
+        ("a.tfrecord", "tfrecords", "tetrominoes"),
+        ("", None, None),
+        ("tetris", None, None),
+        ("tetrominoes:1", None, None),
+        ("missing/folder", None, None),
+        ("x" * 5000, None, None),
+        ("zero\0", None, None),
+    ],
+)
+def test_a_name_has_one_source_and_its_usual_preset(name: str, source: str | None, preset: str | None) -> None:
+    for given in (name, Path(name)) if name else (name,):
+        found = source_of(given)
+        assert (None if found is None else found.name) == source
+        assert usual_preset(given) == preset
+        assert is_generated(given) == (source in ("tetrominoes", "space-invaders", "atari:GAME"))
+
+
+def test_presets_of_sources_exist() -> None:
+    assert {source.preset for source in SOURCES} <= {None, *PRESETS}
+
+
+def test_every_file_has_what_its_source_needs() -> None:
+    assert tuple(source.reader for source in FILES) == READERS
+    assert tuple(source.stream for source in FILES[1:]) == STREAMS
+    assert set(SOURCES) == {*FILES, *GENERATED}
+
+
+def helped(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a command says of itself, without the frame around it."""
+    monkeypatch.setenv("COLUMNS", "400")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("train", [source for source in SOURCES if source.many]),
+        ("report", SOURCES),
+        ("bench", SOURCES),
+        ("decompose", FILES),
+        ("data", GENERATED),
+    ],
+)
+def test_the_help_names_every_source(
+    command: str, named: list[object], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = helped(command, capsys, monkeypatch)
+    for source in SOURCES:
+        assert (source.words in text) == (source in named), source.name
+
+
+def test_all_that_can_be_used_is_one_list() -> None:
+    assert all(source.words in usable() for source in SOURCES)
+    assert usable(GENERATED).startswith("tetrominoes (generated), space-invaders")
+    assert " or a .tfrecords file" in usable(FILES)
+
+
+def test_asking_for_help_loads_no_reader() -> None:
+    asked = "import sys, pcdnet.cli\ntry: pcdnet.cli.main(['train', '--help'])\nexcept SystemExit: pass\n"
+    heavy = "('torch', 'av', 'ale_py', 'pyarrow', 'numpy', 'PIL')"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{asked}print('loaded', [name for name in {heavy} if name in sys.modules])"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.endswith("loaded []\n"), done.stderr
