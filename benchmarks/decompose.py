@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import torch
+from pcdnet.training.run import Run, load
 from rich.console import Console
 from rich.table import Table
 
@@ -28,7 +29,6 @@ from pcdnet.cli.decompose import Decompose
 from pcdnet.config import Config
 from pcdnet.data import npz, tetrominoes
 from pcdnet.output.dataset import save_scenes
-from pcdnet.training.run import Run, load
 
 COUNTS = (2_000, 10_000)
 BATCH = 64
@@ -58,9 +58,10 @@ def bare(run: Path, data: Path) -> dict[str, float]:
 def command(run: Path, data: Path) -> dict[str, float]:
     """The command, from finding the file to the last line of the summary; only Python's imports are done before."""
     import pcdnet.cli.model
-    import pcdnet.output.export.formats
-    import pcdnet.output.export.summary
-    import pcdnet.output.export.work
+
+    import pcdnet.output.formats
+    import pcdnet.output.summary
+    import pcdnet.output.decompose
     import pcdnet.progress  # noqa: F401
 
     out = data.with_suffix("")

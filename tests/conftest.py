@@ -14,6 +14,7 @@ torch.set_num_threads(1)  # tests are small: two threads would only wait for eac
 
 with install_import_hook("pcdnet", "tests.typechecking.checked"):
     import pcdnet.cli.page
+
     import pcdnet.data.opening
     import pcdnet.data.space_invaders
     import pcdnet.data.tetromino_records
@@ -24,9 +25,9 @@ with install_import_hook("pcdnet", "tests.typechecking.checked"):
     import pcdnet.model.onnx.file
     import pcdnet.model.onnx.parity
     import pcdnet.output.dataset
-    import pcdnet.output.export.formats
-    import pcdnet.output.export.summary
-    import pcdnet.output.export.work
+    import pcdnet.output.formats
+    import pcdnet.output.summary
+    import pcdnet.output.decompose
     import pcdnet.output.figures
     import pcdnet.output.report
     import pcdnet.progress

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pcdnet.training.run import load
 
 from pcdnet.config import Config, TrainConfig
-from pcdnet.training.run import load
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 

@@ -125,14 +125,15 @@ class Decomposition:
         return f'<figure><img src="{source}" style="{style}"><figcaption>{escape(repr(self))}</figcaption></figure>'
 
     @staticmethod
-    def from_dict(record: Mapping[str, Any]) -> Decomposition:
+    def from_dict(record: Mapping[str, Any], channels: int | None = None) -> Decomposition:
         """The objects of a record: of `to_dict`, or of a line of `decompositions.jsonl`.
 
-        A record holds no pixels: labels and reconstruction are empty until `PCDNet.recompose` paints them.
+        A record holds no pixels: labels and reconstruction are empty until `PCDNet.recompose` paints them. Where there
+        is no object, only `channels` can say how many the image has.
         """
         try:
             things, (height, width) = record["objects"], record["size"]
-            channels = len(things[0]["colour"]) if things else 1
+            channels = len(things[0]["colour"]) if things else channels or 3
             return Decomposition(
                 prototype_ids=np.array([thing["prototype"] for thing in things], np.int32).reshape(-1),
                 positions=np.array([thing["position"] for thing in things], np.int32).reshape(-1, 2),

@@ -268,7 +268,7 @@ class RunFolder:
             for name, preset in PRESETS.items()
         }
         preset = min(changes, key=lambda name: len(changes[name]))
-        settings = {"preset": preset, "data": origin.data or "DATA", "out": str(self.path)}
+        settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA", "out": str(self.path)}
         settings |= {"seed": self.config.train.seed, "minutes": origin.minutes}
         settings |= {f.name: getattr(origin.view, f.name) for f in dataclasses.fields(View)}
         usual = {f.name: f.default for f in dataclasses.fields(View)} | {"minutes": None}

@@ -14,7 +14,9 @@ from pcdnet.model.windows import canvas
 
 @given(row=integers(-4, 9), column=integers(-3, 10), behind=booleans(), seed=integers(0, 50), many=booleans())
 @settings(deadline=None, max_examples=60)
-def test_the_error_reduction_is_the_fall_of_the_squared_error(row: int, column: int, behind: bool, seed: int, many: bool) -> None:
+def test_the_error_reduction_is_the_fall_of_the_squared_error(
+    row: int, column: int, behind: bool, seed: int, many: bool
+) -> None:
     rng = torch.Generator().manual_seed(seed)
     H, W, h, w, C = 10, 12, 5, 4, 3
     geometry = Geometry((H, W), (h, w), (h - 1, w - 1))

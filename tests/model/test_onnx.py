@@ -24,12 +24,12 @@ from pcdnet.errors import PcdnetError
 from pcdnet.model import onnx as to_file
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
-from pcdnet.names import Names
 from pcdnet.model.onnx import to_onnx
 from pcdnet.model.onnx.file import MEANING, NUMBERS, WAYS
 from pcdnet.model.onnx.graph import BOOL, FLOAT, Graph, cast
 from pcdnet.model.onnx.loop import Round, loop
 from pcdnet.model.onnx.parity import Parity, compare, run, sample
+from pcdnet.names import Names
 from tests.oracle.scenes import random_bank, random_scene
 
 SIZE, FRAME = (30, 27), (11, 9)
@@ -41,8 +41,19 @@ def random_model(seed: int, channels: int = 3, background: bool = False, **field
     rng = torch.Generator().manual_seed(seed)
     bank = random_bank(rng, 4, FRAME, (channels, *SIZE) if background else None, torch.float32)
     scenes = [random_scene(rng, bank, SIZE, channels, count % 5, noise=0.01) for count in range(10)]
-    config: dict[str, Any] = {"max_objects": 4, "peaks_per_prototype": 3, "min_error_reduction": 0.05, "restarts": 0, **fields}
-    sizes: dict[str, Any] = {"num_prototypes": 4, "prototype_size": FRAME, "channels": channels, "background": background}
+    config: dict[str, Any] = {
+        "max_objects": 4,
+        "peaks_per_prototype": 3,
+        "min_error_reduction": 0.05,
+        "restarts": 0,
+        **fields,
+    }
+    sizes: dict[str, Any] = {
+        "num_prototypes": 4,
+        "prototype_size": FRAME,
+        "channels": channels,
+        "background": background,
+    }
     torch.manual_seed(seed)
     model = PCDNet.from_bank(bank, ModelConfig(**sizes, **config))
     if model.colour is not None:
@@ -257,7 +268,9 @@ def test_every_field_of_the_configuration_is_followed_or_refused(monkeypatch: py
     assert {field.name for field in dataclasses.fields(ModelConfig)} == {*NUMBERS, *WAYS}
     model, _ = random_model(0, min_solid=0.3, localization="error_reduction")
     monkeypatch.setattr("pcdnet.model.onnx.file.NUMBERS", tuple({*NUMBERS} - {"min_solid"}))
-    with pytest.raises(PcdnetError, match="min_solid=0.3 cannot be expressed in an ONNX file; train with min_solid=0.0"):
+    with pytest.raises(
+        PcdnetError, match="min_solid=0.3 cannot be expressed in an ONNX file; train with min_solid=0.0"
+    ):
         to_onnx(model, SIZE)
     model.config = dataclasses.replace(model.config, min_solid=0.0)
     assert to_onnx(model, SIZE)

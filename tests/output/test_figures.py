@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.image import BboxImage
 from PIL import Image
 
+from pcdnet.colours import PALETTE, instance_colours, prototype_colours
 from pcdnet.data.tetrominoes import TetrominoScenes, generate, true_prototypes
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
-from pcdnet.colours import PALETTE, instance_colours, prototype_colours
 from pcdnet.output.figures import (
     decomposition_sheet,
     object_pictures,

@@ -9,6 +9,7 @@ import httpx
 import pytest
 import torch
 from benchmarks.serve import serving
+from pcdnet.training.run import Run, load
 
 from pcdnet.config import Config, ModelConfig
 from pcdnet.data import tetrominoes
@@ -18,7 +19,6 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.scene import Scenes
 from pcdnet.serve.workbench import Workbench
-from pcdnet.training.run import Run, load
 from tests.oracle.scenes import random_bank, random_scene
 
 

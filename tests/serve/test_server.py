@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from pcdnet.cli.origin import Origin
 
 import pcdnet.cli.serve
-from pcdnet.cli.origin import Origin
 from pcdnet.cli.serve import Serve
 from pcdnet.errors import PcdnetError
 from pcdnet.serve.server import address, bind, is_local

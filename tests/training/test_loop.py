@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pcdnet.training.run import Run, load
 
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.data import tetrominoes
@@ -23,7 +24,6 @@ from pcdnet.training import loop
 from pcdnet.training.evaluation import evaluate
 from pcdnet.training.loop import Interrupted, Progress, fit
 from pcdnet.training.loss import loss_of
-from pcdnet.training.run import Run, load
 
 SMALL = Config(
     model=ModelConfig(num_prototypes=6, max_objects=3, peaks_per_prototype=2, min_error_reduction=1.0),

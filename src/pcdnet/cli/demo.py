@@ -39,9 +39,7 @@ class Demo:
         out = folder(self.out)
         changes = {"train.seed": self.seed}
         with stop_on_signal() as stop:
-            model = fit(
-                "tetrominoes", changes=changes, out=out / "run", force=True, minutes=self.minutes, stop=stop
-            )
+            model = fit("tetrominoes", changes=changes, out=out / "run", force=True, minutes=self.minutes, stop=stop)
         run = RunFolder.open(out / "run")
         page = report(run, seed=TEST_SEED + self.seed)
         fresh = run.held_out(count=SHOWN, seed=TEST_SEED + self.seed)

@@ -84,7 +84,7 @@ class Train(ViewOptions):
                 raise
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(
-                    f"stopped at once; go on from where {self.out} was last saved: pcdnet train --resume --out {self.out}"
+                    f"stopped at once; go on from where it was last saved: pcdnet train --resume --out {self.out}"
                 ) from None
         run = RunFolder.open(self.out)
         scores = report(run, count=REPORTED, device=self.device).scores

@@ -106,9 +106,14 @@ def training_data(
     scenes = open_data(parts.get("train", name), count=MOST_SCENES, seed=seed, view=view, note=note)
     if "val" in parts:
         return _alike(scenes, open_data(parts["val"], count=MOST_SCENES, seed=seed, view=view, note=note))
+    return split_scenes(scenes)
+
+
+def split_scenes(scenes: Scenes) -> tuple[Scenes, Scenes]:
+    """Return all but the last scenes for training, and the last, a tenth at most, for validation."""
     kept = min(VALIDATION_SCENES, len(scenes) // 10)
     if kept == 0:
-        raise PcdnetError(f"{name} holds too few scenes to learn from, {len(scenes)}; give at least 10")
+        raise PcdnetError(f"{scenes.name} holds too few scenes to learn from, {len(scenes)}; give at least 10")
     rest = len(scenes) - kept
     return scenes.first(rest), scenes.part(slice(rest, None), f"the last {kept} of {scenes.name}")
 

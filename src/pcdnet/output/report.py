@@ -90,7 +90,9 @@ def report(
         raise PcdnetError(f"{out} is no .html file; use {Path(out).with_suffix('.html')}")
     if isinstance(source, PCDNet):
         if data is None or out is None:
-            raise PcdnetError("a model alone has neither scenes nor a folder; give ", Setting("data"), " and ", Setting("out"))
+            raise PcdnetError(
+                "a model alone has neither scenes nor a folder; give ", Setting("data"), " and ", Setting("out")
+            )
         run, model, scenes, path = None, source, view.scenes(to_scenes(data)), Path(out)
     else:
         run = source if isinstance(source, RunFolder) else RunFolder.open(source)

@@ -22,6 +22,7 @@ from starlette.exceptions import HTTPException
 
 import pcdnet
 from pcdnet.errors import PcdnetError
+from pcdnet.output.formats import FORMATS
 from pcdnet.serve import messages
 from pcdnet.serve.guard import Guard
 from pcdnet.serve.pictures import MOST_BYTES, Refusal
@@ -32,7 +33,7 @@ T = TypeVar("T")
 STATIC = Path(__file__).parent / "static"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 """The names under which a server on this machine is known."""
-FILES = {"png": "image/png", "json": "application/json", "coco": "application/json"}
+FILES = {each.name: each.media_type for each in FORMATS}
 """The media types of exports."""
 
 _MISTAKES: dict[int | str, dict[str, Any]] = {
@@ -104,9 +105,9 @@ def _add_reading(app: FastAPI, workbench: Workbench, worker: Worker, local: bool
 
 
 def _add_working(app: FastAPI, workbench: Workbench, worker: Worker, local: bool) -> None:
-    @app.post("/api/decompose", openapi_extra={"requestBody": _taken_apart()})
+    @app.post("/api/decompose", openapi_extra={"requestBody": _decomposable()})
     async def decompose(request: Request) -> messages.Explained:
-        """Take a picture apart: a file in a form, the numbers of a picture, or a sample."""
+        """Decompose a picture: a file in a form, the numbers of a picture, or a sample."""
         return await worker.do(await _decomposing(request, workbench))
 
     @app.post("/api/render")
@@ -125,11 +126,11 @@ def _add_working(app: FastAPI, workbench: Workbench, worker: Worker, local: bool
         responses={200: {"content": {kind: {} for kind in FILES.values()}}},
     )
     async def export(message: messages.Export) -> Response:
-        """A scene as a file: a PNG picture, JSON, or COCO annotations."""
+        """A scene as a file, in any of the formats that `decompose` writes."""
         content = await worker.do(lambda: workbench.export(message))
         kind = "json" if message.format == "coco" else message.format
         disposition = {"Content-Disposition": f'attachment; filename="{message.format}-scene.{kind}"'}
-        return Response(content, media_type=FILES[message.format], headers=disposition)
+        return Response(content, media_type=FILES[message.format.strip().lower()], headers=disposition)
 
     @app.get("/api/names")
     async def names() -> messages.Names:
@@ -177,7 +178,7 @@ async def _decomposing(request: Request, workbench: Workbench) -> Callable[[], m
     raise Refusal(415, f"a request of type {kind!r:.60} was sent; send a form with the file image, or JSON")
 
 
-def _taken_apart() -> dict[str, Any]:
+def _decomposable() -> dict[str, Any]:
     """What `decompose` takes, for programs that read /openapi.json."""
     schemas = []
     for message in (messages.Picture, messages.Sample):

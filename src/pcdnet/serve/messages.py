@@ -11,6 +11,7 @@ from jaxtyping import Shaped
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from pcdnet.errors import PcdnetError
+from pcdnet.output.formats import FORMATS
 
 MOST_OBJECTS = 256
 """Objects that a scene may hold."""
@@ -65,7 +66,7 @@ class Thing(Message):
     position: tuple[Whole, Whole]
     """Top row and left column of the prototype's frame; negative where it hangs over the border."""
     colour: Annotated[list[Number], Field(min_length=1, max_length=3)]
-    """Gain per channel on the grey prototype."""
+    """Factor per channel on the grey prototype."""
 
 
 class Scene(Message):
@@ -75,19 +76,19 @@ class Scene(Message):
     """Height and width of the picture."""
     objects: Annotated[list[Thing], Field(max_length=MOST_OBJECTS)]
     image: Array | None = None
-    """The picture that the objects explain, height x width x channels of uint8; without it there are no gains."""
+    """The picture that the objects explain, height x width x channels of uint8; without it there are no error reductions."""
     name: Annotated[str, Field(max_length=200)] = ""
     """Where the picture came from."""
 
 
 class Sample(Message):
-    """A sample to take apart."""
+    """A sample to decompose."""
 
     sample: Annotated[int, Field(ge=0)]
 
 
 class Picture(Message):
-    """A picture to take apart, already as numbers."""
+    """A picture to decompose, already as numbers."""
 
     image: Array
     """Height x width x channels, or height x width, of uint8."""
@@ -118,13 +119,13 @@ class Export(Message):
     """A scene to download."""
 
     scene: Scene
-    format: Literal["png", "json", "coco"]
+    format: Annotated[str, Field(json_schema_extra={"enum": [each.name for each in FORMATS]})]
     view: Literal["image", "reconstruction", "residual", "instances", "semantics"] = "reconstruction"
     """What a PNG shows."""
 
 
 class Explained(Message):
-    """A picture taken apart, or a scene painted."""
+    """A picture decomposed, or a scene painted."""
 
     scene: dict[str, Any]
     """The objects in words and numbers, as `Decomposition.to_dict` has them."""

@@ -5,8 +5,7 @@ It is not made for two threads at once; the app sees to it that one thing is don
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,21 +16,22 @@ from jaxtyping import Float, UInt8
 import pcdnet
 from pcdnet.colours import as_rgb, instance_colours, prototype_colours
 from pcdnet.decomposition import Decomposition
+from pcdnet.errors import PcdnetError
 from pcdnet.model.inspection import Inspection, Proposal, inspect, locate
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
-from pcdnet.output.export.coco import FILE as COCO
-from pcdnet.output.export.coco import write_coco
-from pcdnet.output.export.record import named, records
-from pcdnet.output.report import bank_use
+from pcdnet.output.formats import checked_formats
+from pcdnet.output.page import bank_use
+from pcdnet.output.record import Results, records
+from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.serve import messages
 from pcdnet.serve.messages import Array
-from pcdnet.serve.painting import painted, tensor, view_of
 from pcdnet.serve.pictures import MOST_BYTES, MOST_PIXELS, Refusal, checked, decoded, fitted, png
+from pcdnet.serve.views import view_of
 
-SAMPLES = 24
-"""Samples that are kept at most."""
+OFFERED, SAMPLES = 16, 24
+"""Samples of a run's own data that are offered, and samples that are kept at most."""
 INSTANCE_COLOURS = 64
 """Colours for objects in instance views; after them they come again."""
 
@@ -45,31 +45,43 @@ class Workbench:
     model: PCDNet
     samples: Scenes | None = None
     """Pictures to begin with, where there are some."""
-    names: Names = field(init=False)
-    """What the prototypes are called."""
 
     def __post_init__(self) -> None:
-        self.names = Names.read(self.folder, self.model.config.num_prototypes)
         if self.samples is not None:
             self.samples = self.samples.first(SAMPLES)
             if len(self.samples) == 0 or self.samples.images.shape[3] != self.model.config.channels:
                 self.samples = None
         self._inspected: tuple[UInt8[np.ndarray, "H W C"], Inspection] | None = None
-        with torch.no_grad():
-            self._bank = self.model.bank().map(torch.Tensor.detach)
+
+    @staticmethod
+    def for_run(run: RunFolder, data: str | None = None, device: str = "cpu") -> Workbench:
+        """The workbench of a run, with samples of its own data unless others are named.
+
+        Where its own data are gone there are no samples; others that are named must be there.
+        """
+        samples = None
+        try:
+            samples = run.held_out(data, count=OFFERED)
+        except PcdnetError:
+            if data is not None:
+                raise
+        return Workbench(folder=run.path, model=run.load_model(device), samples=samples)
+
+    @property
+    def names(self) -> Names:
+        """What the prototypes are called."""
+        return self.model.names
 
     @property
     def size(self) -> tuple[int, int] | None:
         """The size that pictures should have: the background's, or else the samples'."""
-        if self._bank.background is not None:
-            return self._bank.background.shape[1], self._bank.background.shape[2]
+        if self.model.image_size is not None:
+            return self.model.image_size
         return None if self.samples is None else (self.samples.images.shape[1], self.samples.images.shape[2])
 
     def describe(self, *, renaming: bool) -> messages.Model:
         """What there is to know of the model before the first picture."""
-        bank = self._bank.map(lambda values: values.float().cpu())
-        config = self.model.config
-        behind = None if bank.background is None else bank.background.permute(1, 2, 0).contiguous().numpy()
+        bank, config = self.model.bank().to_numpy(), self.model.config
         return messages.Model(
             name=self.folder.resolve().name,
             version=pcdnet.__version__,
@@ -78,9 +90,9 @@ class Workbench:
             channels=config.channels,
             objects=config.max_objects,
             min_error_reduction=config.min_error_reduction,
-            prototypes=Array.from_numpy(bank.prototypes.numpy()),
-            masks=Array.from_numpy(bank.masks.numpy()),
-            background=None if behind is None else Array.from_numpy(behind),
+            prototypes=Array.from_numpy(bank.prototypes),
+            masks=Array.from_numpy(bank.masks),
+            background=None if bank.background is None else Array.from_numpy(bank.background),
             names=list(self.names),
             use=self._use(),
             colours=[f"#{bytes(colour).hex()}" for colour in prototype_colours(np.arange(config.num_prototypes))],
@@ -103,11 +115,11 @@ class Workbench:
         return png(as_rgb(self.sample(number).astype(np.float32) / 255))
 
     def decompose_file(self, content: bytes, name: str, *, fit: bool) -> messages.Explained:
-        """Take a picture apart that came as a file."""
+        """Decompose a picture that came as a file."""
         return self._decompose(decoded(content, self.model.config.channels), name, fit=fit)
 
     def decompose(self, message: messages.Picture | messages.Sample) -> messages.Explained:
-        """Take a picture apart that came as numbers, or one of the samples."""
+        """Decompose a picture that came as numbers, or one of the samples."""
         if isinstance(message, messages.Sample):
             return self._decompose(self.sample(message.sample), f"sample {message.sample}", fit=False)
         picture = checked(message.image.values(), self.model.config.channels)
@@ -122,12 +134,12 @@ class Workbench:
         """Look inside the search on a picture."""
         pixels = fitted(
             checked(question.image.values(), self.model.config.channels),
-            self._bank.frame,
+            self.model.config.prototype_size,
             self.size,
-            fixed=self._bank.background is not None,
+            fixed=self.model.image_size is not None,
             fit=False,
         )
-        image, seen = tensor(pixels, self._bank), self._inspect(pixels)
+        image, seen = self._tensor(pixels), self._inspect(pixels)
         return messages.Inside(
             candidates=[_proposed(proposal) for proposal in seen.proposals],
             steps=[
@@ -149,38 +161,45 @@ class Workbench:
             raise Refusal(404, f"there is no prototype {prototype}; give a number of 0 to {len(self.names) - 1}")
         names = self.names.renamed(prototype, name)
         names.write(self.folder)
-        self.names = names
+        self.model.names = names
         return messages.Names(names=list(names))
 
     def export(self, message: messages.Export) -> bytes:
         """A scene as the bytes of a file."""
         found, picture = self._painted(message.scene)
-        if message.format == "png":
+        wanted = checked_formats([message.format])[0]
+        if wanted.writer is None:
             return png(view_of(found, picture, message.view))
-        record = records([found], [found.name])[0]
-        if message.format == "json":
-            return json.dumps(named(record, self.names), indent=1, ensure_ascii=False).encode() + b"\n"
+        results = Results(records([found], [found.name]), self.names, self.model.config.channels)
         with TemporaryDirectory() as folder:
-            write_coco([record], self.names, Path(folder))
-            return (Path(folder) / COCO).read_bytes()
+            return wanted.write(results, Path(folder))[0].read_bytes()
 
     def _decompose(self, picture: UInt8[np.ndarray, "H W C"], name: str, *, fit: bool) -> messages.Explained:
-        fixed = self._bank.background is not None
-        picture = fitted(picture, self._bank.frame, self.size, fixed=fixed, fit=fit)
-        found = self.model.decompose(picture, name)
-        assert isinstance(found, Decomposition)
-        return _explained(found, picture)
+        fixed = self.model.image_size is not None
+        picture = fitted(picture, self.model.config.prototype_size, self.size, fixed=fixed, fit=fit)
+        return _explained(self.model.decompose(picture, name=name), picture)
 
     def _painted(self, scene: messages.Scene) -> tuple[Decomposition, UInt8[np.ndarray, "H W C"] | None]:
         """The scene painted, and the picture that it explains, if there is one."""
-        channels = self.model.config.channels
+        channels, (H, W) = self.model.config.channels, scene.size
+        if H * W > MOST_PIXELS:
+            raise PcdnetError(f"a scene of {H}x{W} has more than {MOST_PIXELS:,} pixels; ask for a smaller one")
         picture = None if scene.image is None else checked(scene.image.values(), channels)
-        return painted(scene, self._bank, channels, picture), picture
+        try:
+            asked = Decomposition.from_dict(scene.model_dump(exclude={"image"}), channels)
+        except PcdnetError:
+            raise PcdnetError(f"objects differ in how many colour values they have; give {channels} each") from None
+        return self.model.recompose(asked, picture), picture
+
+    def _tensor(self, picture: UInt8[np.ndarray, "H W C"]) -> Float[torch.Tensor, "C H W"]:
+        """A picture as the engine sees it."""
+        pixels = torch.from_numpy(np.ascontiguousarray(picture.transpose(2, 0, 1)))
+        return pixels.to(self.model.masks.device, self.model.masks.dtype) / 255
 
     def _inspect(self, pixels: UInt8[np.ndarray, "H W C"]) -> Inspection:
         """What the search did with a picture; asked again for another map, the same picture is not searched anew."""
         if self._inspected is None or not np.array_equal(self._inspected[0], pixels):
-            self._inspected = pixels, inspect(self.model, tensor(pixels, self._bank))
+            self._inspected = pixels, inspect(self.model, self._tensor(pixels))
         return self._inspected[1]
 
     def _heat(self, image: Float[torch.Tensor, "C H W"], prototype: int) -> messages.Heat:
@@ -196,8 +215,7 @@ class Workbench:
         """Each prototype's share of all objects in the samples."""
         if self.samples is None:
             return None
-        found = self.model.decompose(self.samples.images)
-        assert isinstance(found, list)
+        found = self.model.decompose_all(self.samples.images)
         shares, _ = bank_use(self.samples.images.astype(np.float32) / 255, found, self.model.config.num_prototypes)
         use: list[float] = shares.tolist()
         return use

@@ -176,7 +176,7 @@ def _scenes(data: Data, validation: Scenes | None, seed: int, view: View) -> tup
     else:
         scenes = view.scenes(to_scenes(data))
         if validation is None:
-            scenes, kept = with_validation(scenes)
+            scenes, kept = split_scenes(scenes)
     return scenes, kept if validation is None else validation
 
 

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from pcdnet.config import TrainConfig
 from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.engine import Layers
 from pcdnet.model.geometry import Geometry, fast_size, support
-from pcdnet.model.network import Layers, PCDNet
+from pcdnet.model.network import PCDNet
 from pcdnet.model.windows import canvas, cut
 
 MEMORY = 0.97
@@ -78,7 +79,7 @@ class Health:
         prototype = where.prototype[image, n]
         used = torch.bincount(prototype, minlength=P).cpu().float()
         h, w = layers.masks.shape[-2:]
-        geometry = Geometry((images.shape[-2], images.shape[-1]), (h, w), (h - 1, w - 1))
+        geometry = Geometry.touching((images.shape[-2], images.shape[-1]), (h, w))
         left = canvas((layers.reconstruction - images).square().sum(dim=1, keepdim=True), geometry)
         frames = cut(left, geometry, image, where.row[image, n], where.column[image, n])[..., 0]
         under = (frames * layers.masks[image, n].clamp(0, 1)).sum(dim=(1, 2))

@@ -29,9 +29,7 @@ class OnnxExport:
     """How it compares with the model on images drawn for it; None where onnxruntime is missing."""
 
 
-def export_onnx(
-    model: PCDNet, path: str | Path, *, size: tuple[int, int] | None = None, batch: int = 1
-) -> OnnxExport:
+def export_onnx(model: PCDNet, path: str | Path, *, size: tuple[int, int] | None = None, batch: int = 1) -> OnnxExport:
     """Write the model as an ONNX file that finds the same objects, and compare the file with the model.
 
     The file chooses greedily, as the model does with `restarts = 0`, and in evaluation mode.

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import folder as made
 from pcdnet.files import locked_file
-from pcdnet.output.export.record import Record
+from pcdnet.output.record import Record
 
 FILE = "journal.jsonl"
 """The file in the folder of results; without it a folder is not ours."""

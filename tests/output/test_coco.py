@@ -15,10 +15,10 @@ from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
-from pcdnet.output.export.coco import write_coco
-from pcdnet.output.export.record import records
-from pcdnet.output.export.rle import encode
-from tests.output.export.found import NAMES, random_records
+from pcdnet.output.coco import write_coco
+from pcdnet.output.record import records
+from pcdnet.output.rle import encode
+from tests.output.found import NAMES, random_records
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
 coco: Any = pytest.importorskip("pycocotools.coco")

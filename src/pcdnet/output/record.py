@@ -6,17 +6,30 @@ A record is `Decomposition.to_dict` in which every object also has its `mask`, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pcdnet.decomposition import Decomposition
 from pcdnet.names import Names
-from pcdnet.output.export.rle import encode
+from pcdnet.output.rle import encode
 
 Record: TypeAlias = dict[str, Any]
 """The dictionary, as docs/decomposition.md describes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What was found in many images, ready to be written in any format."""
+
+    records: Iterable[Record]
+    """The records; they can be gone through any number of times."""
+    names: Names
+    """The names of the prototypes."""
+    channels: int
+    """Channels of the images, and so of the colours."""
 
 
 def records(found: Sequence[Decomposition], images: Sequence[str]) -> list[Record]:
@@ -24,14 +37,14 @@ def records(found: Sequence[Decomposition], images: Sequence[str]) -> list[Recor
     if not found:
         return []
     masks = encode(np.stack([one.instances for one in found]), [len(one) for one in found])
-    told = []
+    made = []
     for one, image, counts in zip(found, images, masks, strict=True):
         record = one.to_dict()
         record["name"] = image
         for thing, count in zip(record["objects"], counts, strict=True):
             thing["mask"] = {"size": record["size"], "counts": count}
-        told.append(record)
-    return told
+        made.append(record)
+    return made
 
 
 def named(record: Record, names: Names) -> Record:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pcdnet.decomposition import Decomposition
 from pcdnet.names import Names
-from pcdnet.output.export.record import Record, records
+from pcdnet.output.record import Record, records
 
 NAMES = Names(prototypes=4, given={1: "L", 3: 'odd, "<b>" été'})
 

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from pcdnet.cli.origin import Origin
+from pcdnet.training.run import Run
 
 from pcdnet.cli import main
 from pcdnet.cli.arguments import ViewOptions
 from pcdnet.cli.evaluate import as_json, limit_warning, table
-from pcdnet.cli.origin import Origin
 from pcdnet.config import Config
 from pcdnet.data import tetrominoes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.output.dataset import save_scenes
 from pcdnet.training.evaluation import Evaluation
-from pcdnet.training.run import Run
 
 Capture = pytest.CaptureFixture[str]
 

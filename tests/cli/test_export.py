@@ -13,17 +13,17 @@ import onnxruntime  # type: ignore[import-untyped]
 import pytest
 import torch
 import tyro
+from pcdnet.cli.origin import Origin
+from pcdnet.training.run import Run
 
 from pcdnet.cli import export, main
 from pcdnet.cli.export import Export
-from pcdnet.cli.origin import Origin
 from pcdnet.config import Config, ModelConfig
 from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import parity
 from pcdnet.names import Names
-from pcdnet.training.run import Run
 
 Capture = pytest.CaptureFixture[str]
 

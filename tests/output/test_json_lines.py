@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pcdnet.output.export.json_lines import write_json_lines
-from tests.output.export.found import NAMES, random_records
+from pcdnet.output.json_lines import write_json_lines
+from tests.output.found import NAMES, random_records
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
 

@@ -10,7 +10,7 @@ from jaxtyping import Float64
 
 from pcdnet.data.inputs import printable
 from pcdnet.names import Names
-from pcdnet.output.export.record import Record
+from pcdnet.output.record import Record
 
 WORST = 5
 """Badly explained images that are named."""

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pcdnet.errors import PcdnetError
-from pcdnet.output.export.table import COLUMNS, check_parquet, write_csv, write_parquet
-from tests.output.export.found import NAMES, random_records
+from pcdnet.output.table import COLUMNS, check_parquet, write_csv, write_parquet
+from tests.output.found import NAMES, random_records
 
 
 @pytest.mark.parametrize(("channels", "colours"), [(1, ["grey"]), (3, ["red", "green", "blue"])])
@@ -37,7 +37,7 @@ def test_a_row_of_the_csv_file_is_an_object(channels: int, colours: list[str], t
 
 def test_parquet_holds_the_same_rows_with_their_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet: Any = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr("pcdnet.output.export.table._PIECE", 3)  # many row groups
+    monkeypatch.setattr("pcdnet.output.table._PIECE", 3)  # many row groups
     _, told = random_records(10)
     write_parquet(told, NAMES, tmp_path, channels=3)
     write_csv(told, NAMES, tmp_path, channels=3)

@@ -1,7 +1,7 @@
 """COCO: the objects as instances, in the two forms that COCO's own tools read.
 
 `coco.json` is a data set: images, annotations, and prototypes as categories, from 1. `coco_results.json` is the list
-that `COCO.loadRes` takes, to be scored against a truth. Objects that others hide entirely are in neither.
+that `COCO.loadRes` takes, to be scored against a ground truth. Objects that others hide entirely are in neither.
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pcdnet.files import whole_file
-from pcdnet.names import Names
-from pcdnet.output.export.record import Record
+from pcdnet.output.record import Record, Results
 
 FILE, RESULTS = "coco.json", "coco_results.json"
 """The names of the files."""
 
 
-def write_coco(records: Iterable[Record], names: Names, folder: Path) -> list[Path]:
-    """Write both files, each whole or not at all; `records` is gone through more than once, never held."""
-    categories = [{"id": p + 1, "name": name, "supercategory": "prototype"} for p, name in enumerate(names)]
+def write(results: Results, folder: Path) -> list[Path]:
+    """Write both files, each whole or not at all; records are gone through more than once, never held."""
+    categories = [{"id": p + 1, "name": name, "supercategory": "prototype"} for p, name in enumerate(results.names)]
     with whole_file(folder / FILE) as file:
         file.write(b'{"info": {"description": "objects that pcdnet found"}, "licenses": [],\n"categories": ')
         _write_list(file, categories)
         file.write(b',\n"images": ')
-        _write_list(file, _images(records))
+        _write_list(file, _images(results.records))
         file.write(b',\n"annotations": ')
-        _write_list(file, _annotations(records))
+        _write_list(file, _annotations(results.records))
         file.write(b"}\n")
     with whole_file(folder / RESULTS) as file:
-        _write_list(file, _results(records))
+        _write_list(file, _results(results.records))
         file.write(b"\n")
     return [folder / FILE, folder / RESULTS]
 
@@ -43,7 +42,7 @@ def _images(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _results(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-    """The visible objects; what COCO calls a score is the gain."""
+    """The visible objects; what COCO calls a score is the error reduction."""
     for number, record in enumerate(records, start=1):
         for thing in record["objects"]:
             if thing["box"] is not None:

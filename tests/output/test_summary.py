@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcdnet.output.export.summary import LEAST_ERROR, Summary, bad_from
-from tests.output.export.found import NAMES, random_records
+from pcdnet.output.summary import LEAST_ERROR, Summary, bad_from
+from tests.output.found import NAMES, random_records
 
 
 def with_errors(*errors: float) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pcdnet.errors import PcdnetError
-from pcdnet.output.export.formats import checked_formats, write_formats
-from tests.output.export.found import NAMES, random_records
+from pcdnet.output.formats import checked_formats, write_formats
+from tests.output.found import NAMES, random_records
 
 
 def test_a_list_of_formats_is_read_whatever_its_blanks() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import tyro
+from pcdnet.training.run import Run
 from PIL import Image
 
 from pcdnet.cli import main
@@ -21,7 +22,6 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.dataset import save_scenes
-from pcdnet.training.run import Run
 
 Capture = pytest.CaptureFixture[str]
 SCENES = generate(6, seed=3)
@@ -204,8 +204,7 @@ def test_images_are_fitted_to_a_model_with_a_background(grey: Path, tmp_path: Pa
     given = [grey, tmp_path / "fits.png", tmp_path / "large.png", "--out", tmp_path / "out"]
     decompose(*given, code=1)
     assert (
-        "large.png: 40x60 pixels do not fit the model's background of 20x30; use resize=True"
-        in capsys.readouterr().err
+        "large.png: 40x60 pixels do not fit the model's background of 20x30; use resize=True" in capsys.readouterr().err
     )
     assert len(told(tmp_path / "out")) == 1
     decompose(*given, "--resize")

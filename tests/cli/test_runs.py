@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pcdnet.cli.origin import Origin, command
 
 from pcdnet.cli import main, parse
-from pcdnet.cli.origin import Origin, command
 from pcdnet.cli.train import Train
 from pcdnet.config import PRESETS, Config
 from pcdnet.data import sources

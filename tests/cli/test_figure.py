@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import torch
+from pcdnet.training.run import Run
 from PIL import Image
 
 from pcdnet.cli.figure import MOST, DrawFigure
@@ -17,7 +18,6 @@ from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
-from pcdnet.training.run import Run
 
 Kind = Literal["prototypes", "decomposition", "segmentation"]
 

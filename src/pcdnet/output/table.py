@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
-from pcdnet.names import Names
-from pcdnet.output.export.record import Record
+from pcdnet.output.record import Results
 
 CSV, PARQUET = "objects.csv", "objects.parquet"
 """The names of the files."""
@@ -41,23 +39,23 @@ COLUMNS = {
 _PIECE = 50_000  # rows of a Parquet file that are held at a time
 
 
-def write_csv(records: Iterable[Record], names: Names, folder: Path, *, channels: int) -> list[Path]:
+def write_csv(results: Results, folder: Path) -> list[Path]:
     """Write the table as text, whole or not at all; the box of a hidden object is empty."""
     with whole_file(folder / CSV) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         lines = csv.writer(text, lineterminator="\n")
-        lines.writerow([*COLUMNS, *_colours(channels)])
-        lines.writerows(_rows(records, names))
+        lines.writerow([*COLUMNS, *_colours(results.channels)])
+        lines.writerows(_rows(results))
         text.detach()
     return [folder / CSV]
 
 
-def write_parquet(records: Iterable[Record], names: Names, folder: Path, *, channels: int) -> list[Path]:
+def write_parquet(results: Results, folder: Path) -> list[Path]:
     """Write the table for pandas, Polars or DuckDB, whole or not at all; the box of a hidden object is null."""
-    arrow, parquet = _pyarrow()
-    kinds = {**COLUMNS, **dict.fromkeys(_colours(channels), _NUMBER)}
+    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    kinds = {**COLUMNS, **dict.fromkeys(_colours(results.channels), _NUMBER)}
     schema = arrow.schema([(column, getattr(arrow, kind)()) for column, kind in kinds.items()])
-    rows = _rows(records, names)
+    rows = _rows(results)
     with whole_file(folder / PARQUET) as file, parquet.ParquetWriter(file, schema) as writer:
         while piece := list(islice(rows, _PIECE)):
             columns = zip(*piece, strict=True)
@@ -66,28 +64,14 @@ def write_parquet(records: Iterable[Record], names: Names, folder: Path, *, chan
     return [folder / PARQUET]
 
 
-def check_parquet() -> None:
-    """Refuse Parquet where it cannot be written; worth asking before the work begins."""
-    _pyarrow()
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise PcdnetError(
-            "the format parquet needs pyarrow, which is not installed; install it with: pip install 'pcdnet[parquet]'"
-        ) from None
-
-
 def _colours(channels: int) -> tuple[str, ...]:
     return ("grey",) if channels == 1 else ("red", "green", "blue")
 
 
-def _rows(records: Iterable[Record], names: Names) -> Iterator[list[Any]]:
-    for record in records:
+def _rows(results: Results) -> Iterator[list[Any]]:
+    for record in results.records:
         image = [record["name"], *record["size"], record["error"]]
         for thing in record["objects"]:
             box = thing["box"] or [None] * 4
-            who = [thing["depth"], thing["prototype"], names[thing["prototype"]]]
+            who = [thing["depth"], thing["prototype"], results.names[thing["prototype"]]]
             yield [*image, *who, *thing["position"], *box, thing["pixels"], thing["gain"], *thing["colour"]]

@@ -1,70 +1,58 @@
-"""Work: inputs explained batch by batch into a journal; what is done is passed over, what is bad is told and left."""
+"""Pipeline: inputs decomposed batch by batch into a journal; what is done is skipped, what is bad is reported."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
 
 from pcdnet.data.batches import Batches, Picture
 from pcdnet.data.inputs import Input, printable
 from pcdnet.data.intake import fitted
 from pcdnet.data.notes import Note, to_stderr
-from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
+from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
-from pcdnet.output.export.journal import Entry, Journal
-from pcdnet.output.export.pictures import picture_files, write_pictures
-from pcdnet.output.export.record import records
+from pcdnet.output.journal import Entry, Journal
+from pcdnet.output.pictures import picture_files, write_pictures
+from pcdnet.output.record import records
 
 PICTURES = "png"
 """The folder of pictures among the results."""
 
-Explain = Callable[[UInt8[np.ndarray, "n H W C"]], Sequence[Decomposition]]
-"""Takes a stack of images apart."""
 
+class Pipeline:
+    """The way of the inputs through the model; `steps` does the work, the other attributes report how it went."""
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
-    """What is to be done with the images."""
-
-    explain: Explain
-    """The model."""
-    channels: int
-    """1 where it wants grey images, 3 where it wants RGB."""
-    size: tuple[int, int] | None
-    """The size of its background; None if images may have any size."""
-    names: Names
-    """The names of its prototypes."""
-    resize: bool = False
-    """Whether images of another size are resized, or bad."""
-    stride: int = 1
-    """Every so-manieth frame of a video is used."""
-    pictures: bool = False
-    """Whether pictures are drawn."""
-
-
-class Work:
-    """The way of the inputs through the model; `steps` does it, the rest tells how it went."""
-
-    def __init__(self, inputs: Sequence[Input], task: Task, journal: Journal, folder: Path, note: Note = to_stderr):
-        self.inputs, self.task = inputs, task
+    def __init__(
+        self,
+        model: PCDNet,
+        inputs: Sequence[Input],
+        journal: Journal,
+        folder: Path,
+        *,
+        resize: bool = False,
+        stride: int = 1,
+        pictures: bool = False,
+        note: Note = to_stderr,
+    ) -> None:
+        """`resize` brings images of another size than the model's to it, `stride` skips frames of videos, and
+        `pictures` draws what was found."""
+        self.inputs = inputs
         self.failed: dict[str, str] = {}
         """The inputs that could not be used, with what is wrong with them."""
         self.known = self.fresh = 0
         """Images that were done before, and those done now."""
-        self.total = 0
-        """Images to look at, as far as is known in advance; at least 1."""
+        self._model, self._resize, self._stride, self._draws = model, resize, stride, pictures
         self._journal, self._folder, self._note = journal, folder, note
-        self._drawn = _digest(task.names) if task.pictures else ""
+        self._drawn = _digest(model.names) if pictures else ""
         self._places: list[int | None] = []  # of every image in the order of the inputs; None where it failed
         self._counts = [self._count(one) for one in inputs]
         self.total = max(1, sum(self._counts))
+        """Images to look at, as far as is known in advance; at least 1."""
 
     def places(self) -> list[int]:
         """Where the journal has the images, in the order of the inputs."""
@@ -100,20 +88,20 @@ class Work:
 
     def _pictures(self, one: Input) -> Iterator[Picture | None]:
         """The images of an input that are still to be explained; None for each that is not."""
-        task, many = self.task, one.kind != "picture"
+        many, config = one.source.many, self._model.config
         known = self._journal.count(self._source(one), one.stamp) if many else 1
-        step = task.stride if one.kind == "video" else 1
+        step = self._stride if one.source.strided else 1
         entries = [self._done(one, number * step) for number in range(known or 0)]
         if entries and all(entries):  # then the file need not be opened
             yield from map(self._pass, entries)
             return
         count = 0
-        for number, image in one.images(task.stride):
+        for number, image in one.images(self._stride):
             count += 1
             if entry := self._done(one, number):
                 yield self._pass(entry)
                 continue
-            image = fitted(image, channels=task.channels, size=task.size, resize=task.resize)
+            image = fitted(image, channels=config.channels, size=self._model.image_size, resize=self._resize)
             self._places.append(None)
             yield Picture(image=image, source=one, number=number, order=len(self._places) - 1)
             if one.name in self.failed:
@@ -131,7 +119,7 @@ class Work:
     def _done(self, one: Input, number: int) -> Entry | None:
         """What the journal has of an image, if that is all that is wanted."""
         entry = self._journal.done(one.image_name(number), one.stamp)
-        if entry is None or not self.task.pictures:
+        if entry is None or not self._draws:
             return entry
         there = entry.drawn == self._drawn and all(path.is_file() for path in picture_files(self._base(one, number)))
         return entry if there else None
@@ -139,18 +127,18 @@ class Work:
     def _explain(self, batch: list[Picture]) -> int:
         """Explain a batch, draw what is wanted, and note it in the journal; how many images it was about."""
         try:
-            found = self.task.explain(np.stack([picture.image for picture in batch]))
+            found = self._model.decompose_all(np.stack([picture.image for picture in batch]))
         except PcdnetError as error:
             for picture in batch:
                 self._fail(picture.source, str(error))
             return len(batch)
-        if self.task.pictures:
+        if self._draws:
             for picture, one in zip(batch, found, strict=True):
-                write_pictures(picture.image, one, self.task.names, self._base(picture.source, picture.number))
-        told = records(found, [picture.name for picture in batch])
+                write_pictures(picture.image, one, self._model.names, self._base(picture.source, picture.number))
+        found_records = records(found, [picture.name for picture in batch])
         lines = [
             {"stamp": picture.source.stamp, "drawn": self._drawn, "record": record}
-            for picture, record in zip(batch, told, strict=True)
+            for picture, record in zip(batch, found_records, strict=True)
         ]
         for picture, place in zip(batch, self._journal.add(lines), strict=True):
             self._places[picture.order] = place
@@ -160,15 +148,15 @@ class Work:
     def _fail(self, one: Input, reason: str) -> None:
         if one.name not in self.failed:
             self.failed[one.name] = reason
-            self._note(printable(f"left out {one.name}: {reason.removeprefix(f'{one.name} ')}"))
+            self._note(printable(f"skipped {one.name}: {reason.removeprefix(f'{one.name} ')}"))
 
     def _count(self, one: Input) -> int:
         known = self._journal.count(self._source(one), one.stamp)
-        return one.count(self.task.stride) if known is None else known
+        return one.count(self._stride) if known is None else known
 
     def _source(self, one: Input) -> str:
         """The input as the journal knows it as a whole."""
-        return f"{one.name}?stride={self.task.stride}" if one.kind == "video" else one.name
+        return f"{one.name}?stride={self._stride}" if one.source.strided else one.name
 
     def _base(self, one: Input, number: int) -> Path:
         return self._folder / PICTURES / one.image_title(number)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pcdnet.errors import PcdnetError
-from pcdnet.output.export.journal import Entry, Journal, checked_folder
-from tests.output.export.found import random_records
+from pcdnet.output.journal import Entry, Journal, checked_folder
+from tests.output.found import random_records
 
 SETTINGS = {"run": ["a", "b"], "resize": False}
 

@@ -10,10 +10,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from pcdnet.cli.model import decompose
 from pcdnet.cli.origin import Origin
 from pcdnet.cli.page import COLOURS, SHOWN, gallery, sightings, training_words, usual_colours, where, write_page
+from pcdnet.training.run import Run, load
+
 from pcdnet.cli.report import WriteReport
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.data.tetrominoes import generate, true_prototypes
@@ -23,7 +24,6 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.scene import Scenes
-from pcdnet.training.run import Run, load
 
 MADE = generate(9, seed=5)
 SCENES = Scenes(images=MADE.images, labels=MADE.labels, name="nine scenes")

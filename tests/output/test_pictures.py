@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pcdnet.colours import as_rgb, instance_colours, prototype_colours
 from pcdnet.decomposition import Decomposition
 from pcdnet.names import Names
-from pcdnet.colours import as_rgb, instance_colours, prototype_colours
-from pcdnet.output.export.pictures import overlay, picture_files, write_pictures
-from tests.output.export.found import NAMES, random_decomposition
+from pcdnet.output.pictures import overlay, picture_files, write_pictures
+from tests.output.found import NAMES, random_decomposition
 
 
 def two_squares(prototypes: int = 4) -> Decomposition:

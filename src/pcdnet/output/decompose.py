@@ -1,0 +1,143 @@
+"""Decompose: the images of files, folders and films through a model, and the results as files for other tools."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pcdnet
+from pcdnet.data.inputs import find_inputs
+from pcdnet.errors import PcdnetError, Setting
+from pcdnet.model.network import PCDNet
+from pcdnet.output.formats import checked_formats
+from pcdnet.output.journal import Journal, checked_folder
+from pcdnet.output.pipeline import PICTURES, Pipeline
+from pcdnet.output.record import Results
+from pcdnet.output.summary import Summary
+from pcdnet.progress import track
+from pcdnet.run import RunFolder
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decomposed:
+    """What `decompose_files` did."""
+
+    files: tuple[Path, ...]
+    """What was written; pictures are one folder."""
+    summary: Summary
+    """What was found, in numbers."""
+    fresh: int
+    """Images that were decomposed now."""
+    known: int
+    """Images that were done before, and are as they were."""
+    anew: bool
+    """Whether results were there that are of no use any more, as the model or an option has changed."""
+    seconds: float
+    """Time that the fresh ones took."""
+    inputs: int
+    """Files that were looked at."""
+    failed: dict[str, str]
+    """The files that could not be used, with what is wrong with them."""
+
+
+def decompose_files(
+    source: PCDNet | RunFolder | str | Path,
+    paths: str | Path | Iterable[str | Path],
+    out: str | Path,
+    *,
+    formats: str | Iterable[str] = "json",
+    resize: bool = False,
+    stride: int = 1,
+    force: bool = False,
+    device: str = "cpu",
+    quiet: bool = False,
+) -> Decomposed:
+    """Decompose images and write which objects are where; asked again, what is done already is not done again.
+
+    Parameters
+    ----------
+    source
+        A model, or a run: its folder, or a RunFolder.
+    paths
+        Pictures, folders of pictures, videos and other files of images, or patterns such as `photos/*.png`.
+    out
+        Folder for the results.
+    formats
+        What to write: some of json, coco, png, csv and parquet, in a list or in a text with commas.
+    resize
+        Resize images to the size of the model's background; without it, images of another size are skipped.
+    stride
+        Use every n-th frame of videos.
+    force
+        Do everything again, and write into the folder even if it holds other things than results.
+    device
+        Where a run's model computes.
+    quiet
+        Show no progress.
+
+    Returns
+    -------
+    Decomposed
+        What was written, what was found, and which files could not be used.
+    """
+    chosen, out = checked_formats(formats), Path(out)
+    if stride < 1:
+        raise PcdnetError(Setting("stride", stride), " cannot be used; give 1 for every frame, 2 for every other")
+    inputs = find_inputs([str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)], without=out)
+    model = source if isinstance(source, PCDNet) else _model(source, device)
+    if resize and model.image_size is None:
+        raise PcdnetError("the model has no background, so images may have any size; leave out ", Setting("resize"))
+    checked_folder(out, force=force)
+    settings = {"pcdnet": pcdnet.__version__, "model": _digest(model), "resize": resize}
+    with Journal(out, settings, force=force) as journal:
+        pictures = any(each.writer is None for each in chosen)
+        pipeline = Pipeline(model, inputs, journal, out, resize=resize, stride=stride, pictures=pictures)
+        seconds = _run(pipeline, quiet)
+        records = journal.records(pipeline.places())
+        if len(records) == 0:
+            raise PcdnetError(f"none of the {len(inputs)} files could be used, so nothing was written; see above")
+        results = Results(records, model.names, model.config.channels)
+        files = [path for each in chosen if each.writer is not None for path in each.write(results, out)]
+        return Decomposed(
+            files=(*files, *([out / PICTURES] if pictures else [])),
+            summary=Summary.from_records(records, model.config.num_prototypes),
+            fresh=pipeline.fresh,
+            known=pipeline.known,
+            anew=journal.anew,
+            seconds=seconds,
+            inputs=len(inputs),
+            failed=pipeline.failed,
+        )
+
+
+def _model(source: RunFolder | str | Path, device: str) -> PCDNet:
+    return (source if isinstance(source, RunFolder) else RunFolder.open(source)).load_model(device)
+
+
+def _run(pipeline: Pipeline, quiet: bool) -> float:
+    """Go through the images and show how far it is; the seconds that it took."""
+    start = time.perf_counter()
+    try:
+        if quiet:
+            for _ in pipeline.steps():
+                pass
+        else:
+            for _ in track(pipeline.steps(), pipeline.total, "images"):
+                pass
+    except KeyboardInterrupt:
+        done = pipeline.known + pipeline.fresh
+        raise KeyboardInterrupt(
+            f"interrupted after {done} of {pipeline.total} images; the same command goes on from there"
+        ) from None
+    return time.perf_counter() - start
+
+
+def _digest(model: PCDNet) -> str:
+    """What results depend on besides the images and the names: the configuration and every weight."""
+    digest = hashlib.sha256(repr(model.config).encode())
+    for name, values in model.state_dict().items():
+        digest.update(name.encode() + values.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
