@@ -107,8 +107,11 @@ class RunFolder:
     """What it was trained on; None where that is not known, as of a model that was saved from Python."""
 
     @staticmethod
-    def create(path: str | Path, config: Config, origin: Origin, *, force: bool = False) -> RunFolder:
-        """Start a run; a folder that holds one already is only overwritten with `force`, and then wholly."""
+    def check_free(path: str | Path, *, force: bool = False) -> Path:
+        """The path, if a run may be started there; worth asking before the work begins.
+
+        A folder that holds anything is refused, unless it holds a run and `force` is set.
+        """
         path = Path(path)
         used = path.exists() and (not path.is_dir() or any(path.iterdir()))
         if used and not force:
@@ -121,6 +124,12 @@ class RunFolder:
                 f"{path} holds other things than a run, so ",
                 *(Setting("force", True), " does not touch it; choose another ", Setting("out")),
             )
+        return path
+
+    @staticmethod
+    def create(path: str | Path, config: Config, origin: Origin, *, force: bool = False) -> RunFolder:
+        """Start a run; a folder that holds one already is only overwritten with `force`, and then wholly."""
+        path = RunFolder.check_free(path, force=force)
         run = RunFolder(made(path), config, origin)
         try:
             for name in FILES:

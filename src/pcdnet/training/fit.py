@@ -110,6 +110,8 @@ def fit(
     else:
         if data is None:
             raise PcdnetError("there is nothing to learn from; give ", Setting("data"))
+        if out is not None:
+            RunFolder.check_free(out, force=force)
         plain = _configured(data, config, changes or {})
         # Models of one channel look at grey images; an automatic one takes what there is.
         grey = view.grey or (plain is not None and plain.model.channels == 1)
