@@ -236,6 +236,11 @@ class Config:
             tables = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise PcdnetError(f"{source} is not valid TOML: {error}; fix that line") from None
+        return Config.from_tables(tables, source)
+
+    @staticmethod
+    def from_tables(tables: Mapping[str, Any], source: str) -> Config:
+        """The same from TOML that is read already."""
         sections: dict[str, Any] = {}
         kinds = get_type_hints(Config)
         for name, table in tables.items():
@@ -348,76 +353,11 @@ def _toml(value: Any) -> str:
     return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
-_TETROMINOES = ModelConfig(min_error_reduction=1.0)
-_SPACE_INVADERS = ModelConfig(
-    num_prototypes=14,
-    prototype_size=(20, 20),
-    localization="error_reduction",
-    max_objects=50,
-    peaks_per_prototype=10,
-    background=True,
-    min_error_reduction=1.0,
-    restarts=0,
-    min_visible=0.5,
-    min_solid=0.3,
-)
-_NGSIM = ModelConfig(
-    num_prototypes=30,
-    prototype_size=(20, 40),
-    localization="error_reduction",
-    max_objects=33,
-    peaks_per_prototype=12,
-    background=True,
-    min_error_reduction=2.0,
-    restarts=0,
-    min_visible=0.5,
-    min_solid=0.5,
-)
-FROM_IMAGES = TrainConfig(
-    init="images", batch=8, learning_rate=0.005, noise_steps=0, mask_noise=0.3, reset_every=50, validate_every=100
-)
-"""How banks are learned that start from shapes in the images; steps and batch go with the size of the images."""
-_AS_IN_THE_PAPER = TrainConfig(
-    background_lr_scale=1.0, cooldown=0.0, mask_noise_until=1.0, reset_every=0, noise_steps=500, learning_rate=0.003
-)
+def _presets() -> dict[str, Config]:
+    path = Path(__file__).with_name("presets.toml")
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {name: Config.from_tables(table, f"the preset {name}") for name, table in tables.items()}
 
 
-def _paper_model(model: ModelConfig, channels: int) -> ModelConfig:
-    """The same sizes with the paper's ways: phase correlation, the colour network, plain greedy selection."""
-    return dataclasses.replace(
-        model,
-        localization="phase",
-        channels=channels,
-        colour="network",
-        restarts=0,
-        min_visible=0.0,
-        min_solid=0.0,
-    )
-
-
-PRESETS: dict[str, Config] = {
-    "tetrominoes": Config(model=_TETROMINOES, loss=LossConfig(mask_area=0.01), train=TrainConfig(steps=1600)),
-    "tetrominoes-paper": Config(
-        model=_paper_model(_TETROMINOES, channels=3),
-        loss=LossConfig(l1=1e-3, tv=1e-3),
-        train=dataclasses.replace(_AS_IN_THE_PAPER, steps=5600, decay=0.1, decay_epochs=5),
-    ),
-    "space-invaders": Config(
-        model=_SPACE_INVADERS, loss=LossConfig(tv=0.01), train=dataclasses.replace(FROM_IMAGES, steps=300, batch=4)
-    ),
-    "space-invaders-paper": Config(
-        model=_paper_model(_SPACE_INVADERS, channels=1),
-        train=dataclasses.replace(
-            _AS_IN_THE_PAPER, steps=6000, batch=3, learning_rate=0.001, decay=0.1, decay_epochs=5
-        ),
-    ),
-    "ngsim": Config(model=_NGSIM, loss=LossConfig(tv=0.01), train=dataclasses.replace(FROM_IMAGES, steps=500)),
-    "ngsim-paper": Config(
-        model=_paper_model(_NGSIM, channels=3),
-        loss=LossConfig(l1=1e-5, tv=1e-2),
-        train=dataclasses.replace(
-            _AS_IN_THE_PAPER, steps=2000, batch=3, learning_rate=0.013, decay=0.6, decay_epochs=2
-        ),
-    ),
-}
+PRESETS = _presets()
 """Configurations for the data sets of the paper, by name; with `-paper` as the paper describes them."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import UInt8
 
-from pcdnet.config import FROM_IMAGES, Config, LossConfig, ModelConfig
+from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.training.initialization import (
     LEAST_CONTRAST,
@@ -85,7 +85,8 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int) -> Choice:
     )
     batch = max(1, min(32, BATCH_PIXELS // (H * W), N))
     steps = max(200, min(1000, IMAGES // batch))
-    train = dataclasses.replace(FROM_IMAGES, steps=steps, batch=batch, validate_every=max(1, steps // 4), seed=seed)
+    start = TrainConfig(init="images", learning_rate=0.005, noise_steps=0, mask_noise=0.3)
+    train = dataclasses.replace(start, steps=steps, batch=batch, validate_every=max(1, steps // 4), seed=seed)
     reasons = (
         f"{N:,} images of {H}x{W} in {'colour' if C == 3 else 'grey'}, "
         f"{'on black' if black else 'over a background that stands still'}",
