@@ -115,7 +115,7 @@ class Decomposition:
         return f"Decomposition({name}{kinds or 'no object'}, squared error {self.error:.3g})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the image that the objects make, and the objects told apart by colour."""
+        """For notebooks: the image that the objects make, and its objects in colours of their own."""
         labels = np.concatenate([np.zeros((1, 3), np.uint8), instance_colours(len(self))])[self.instances]
         pictures = np.concatenate([as_rgb(self.reconstruction), labels], axis=1)
         buffer = io.BytesIO()

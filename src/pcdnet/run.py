@@ -250,10 +250,8 @@ class RunFolder:
         if data is None:
             data = self._known_origin().data
             assert data is not None
-        view = self.view_of(data, view)
-        if self.origin is not None and data == self.origin.data:
-            return held_out_data(data, count=count, seed=seed, view=view)
-        return open_data(data, count=count, seed=seed, view=view)
+        opened = held_out_data if self._is_own(data) else open_data
+        return opened(data, count=count, seed=seed, view=self.view_of(data, view))
 
     def view_of(self, data: str | None, view: View = UNCHANGED) -> View:
         """How the run looks at data: as in training, but for what `view` says otherwise.
@@ -261,7 +259,7 @@ class RunFolder:
         The stride is that of the training data; others have none of their own. Models of one channel see grey.
         """
         kept = View() if self.origin is None else self.origin.view
-        own = self.origin is not None and data in (None, self.origin.data)
+        own = data is None or self._is_own(data)
         return View(
             crop=view.crop or kept.crop,
             resize=view.resize or kept.resize,
@@ -284,6 +282,11 @@ class RunFolder:
         words = [flags(Setting(name, value)) for name, value in settings.items() if value != usual.get(name, ...)]
         words += [flags(Setting(name, value)) for name, value, _ in changes[preset]]
         return shlex.join(["pcdnet", "train", *(word for setting in words for word in setting)])
+
+    def _is_own(self, data: str) -> bool:
+        """Whether a name or path, however it is spelled, is of the data that the run was trained on."""
+        own = None if self.origin is None else self.origin.data
+        return own is not None and (data == own or Path(data).resolve() == Path(own).resolve())
 
     def _known_origin(self) -> Origin:
         if self.origin is None or self.origin.data is None:

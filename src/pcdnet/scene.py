@@ -86,10 +86,9 @@ class Scenes:
         return len(self.images)
 
     def __repr__(self) -> str:
-        count, *shape = self.images.shape
-        truth = [name for name in ("labels", "boxes") if getattr(self, name) is not None]
-        known = f" with {' and '.join(truth)}" if truth else ""
-        return f"Scenes({count:,} images of {'x'.join(map(str, shape))}{known}{self.name and f': {self.name}'})"
+        known = " and ".join(name for name in ("labels", "boxes") if getattr(self, name) is not None)
+        words = f"{len(self):,} images of {'x'.join(map(str, self.images.shape[1:]))}{known and f' with {known}'}"
+        return f"Scenes({words}{self.name and f': {self.name}'})"
 
     def first(self, count: int) -> Scenes:
         """The first `count` scenes, or all if there are fewer."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +20,6 @@ FOUND = ("objects", "at_limit", "limited")
 
 LIMITED = 0.05
 """Share of images that the model's limit may have cut short, above which there is a warning."""
-
-Row = tuple[str, str | None, str]
-"""A line of the table: what, how much if that is known, and its unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,55 +75,15 @@ def warn_of_limit(scores: Evaluation, limit: int) -> None:
 
 def table(title: str, scores: Evaluation) -> str:
     """The scores as lines for people, in groups; those that are not known are left out."""
-    groups = {
-        "": _general(scores),
-        "segmentation": _segmentation(scores),
-        "detection": _detection(scores),
-        "kinds": _kinds(scores),
-    }
-    known = {name: [row for row in rows if row[1] is not None] for name, rows in groups.items()}
-    width = max(len(what) for rows in known.values() for what, _, _ in rows) + 4
-    lines = [title]
-    for name, rows in known.items():
-        indent = "  " if name else ""
+    from pcdnet.output.scores import known_scores
+
+    known = list(known_scores(scores.to_dict()))
+    width = max(len(score.name) for score, _ in known) + 4
+    lines = [f"{title}, {scores.scenes:,} scenes"]
+    for group in ("", "segmentation", "detection", "kinds"):
+        rows = [(score, number) for score, number in known if score.group == group]
         if rows:
-            lines += ["", *([f"  {name}"] if name else [])]
-            lines += [f"  {indent + what:<{width}}{value:>9} {unit}".rstrip() for what, value, unit in rows]
+            lines += ["", *([f"  {group}"] if group else [])]
+            indent = "  " if group else ""
+            lines += [f"  {indent + score.name:<{width}}{number:>9} {score.unit}".rstrip() for score, number in rows]
     return "\n".join(lines)
-
-
-def _general(scores: Evaluation) -> Iterator[Row]:
-    yield "scenes", f"{scores.scenes:,}", ""
-    yield "MSE", f"{scores.mse:.2g}", ""
-    yield "objects", f"{scores.objects:.2f}", "per image"
-    yield "parameters", f"{scores.parameters:,}", ""
-    yield "speed", f"{scores.images_per_second:,.0f}", "images/s"
-
-
-def _segmentation(scores: Evaluation) -> Iterator[Row]:
-    yield _share("FG-ARI", scores.fg_ari)
-    yield _share("ARI", scores.ari)
-    yield _share("mIoU", scores.miou)
-    yield _share("perfect scenes", scores.perfect)
-
-
-def _detection(scores: Evaluation) -> Iterator[Row]:
-    yield _share("precision", scores.precision)
-    yield _share("recall", scores.recall)
-    yield _share("F1", scores.f1)
-    yield _share("F1 at IoU 0.3", scores.f1_at_30)
-    yield _share("AP50", scores.ap50)
-    yield _share("count accuracy", scores.count_accuracy)
-    if scores.count_error is not None and scores.count_bias is not None:
-        yield "count error", f"{scores.count_error:.2f}", f"per image, {scores.count_bias:+.2f} on the whole"
-
-
-def _kinds(scores: Evaluation) -> Iterator[Row]:
-    yield _share("purity", scores.purity)
-    yield _share("semantic accuracy", scores.semantic_accuracy)
-    for kind, recall in (scores.recall_by_kind or {}).items():
-        yield _share(f"recall of {kind}", recall)
-
-
-def _share(name: str, value: float | None) -> Row:
-    return name, None if value is None else f"{100 * value:.2f}", "%"

@@ -1,4 +1,4 @@
-"""Metrics: how well what was found agrees with the truth, pixel by pixel and object by object."""
+"""Metrics: how well what was found agrees with the ground truth, pixel by pixel and object by object."""
 
 from pcdnet.metrics.detection import DetectionScores, average_precision, class_purity, score_detections
 from pcdnet.metrics.matching import Found, Matches, box_iou, found_objects, match, match_scene

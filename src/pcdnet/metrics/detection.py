@@ -23,27 +23,27 @@ RECALLS = np.linspace(0, 1, 101)
 class DetectionScores:
     """Scores of all scenes together, at an IoU of 0.5 where nothing else is said."""
 
-    precision: float | None
+    precision: float | None = None
     """Share of the found objects that are true; 0 where nothing was found."""
-    recall: float | None
+    recall: float | None = None
     """Share of the true objects that were found."""
-    f1: float | None
+    f1: float | None = None
     """Harmonic mean of precision and recall."""
-    f1_at_30: float | None
+    f1_at_30: float | None = None
     """The same at an IoU of 0.3."""
-    ap50: float | None
+    ap50: float | None = None
     """Mean precision over all recalls, as the scores of the objects rank them: COCO's AP at an IoU of 0.5."""
-    count_accuracy: float
+    count_accuracy: float | None = None
     """Share of scenes with the right number of objects."""
-    count_error: float
+    count_error: float | None = None
     """Mean difference between the numbers of found and true objects, whichever is larger."""
-    count_bias: float
+    count_bias: float | None = None
     """How many more objects were found than there are, on average; negative where they were fewer."""
-    purity: float | None
+    purity: float | None = None
     """Share of the matches in which the true object is of its prototype's usual kind; None without any match."""
-    semantic_accuracy: float | None
+    semantic_accuracy: float | None = None
     """Share of the true objects found by a prototype whose usual kind is theirs."""
-    recall_by_kind: dict[str, float] | None
+    recall_by_kind: dict[str, float] | None = None
     """Recall of every kind that occurs, also of those that do not count; None where kinds have no names."""
 
 
@@ -55,9 +55,9 @@ def score_detections(scenes: Sequence[Matches], kinds: Sequence[str] = ()) -> De
     """
     if not scenes:
         raise PcdnetError("there are 0 scenes to score; give the matches of at least one")
-    truths = sum(int(scene.counted.sum()) for scene in scenes)
-    precision, recall, f1 = _precision_recall([_correct(scene, scene.partners) for scene in scenes], truths)
-    loose = _precision_recall([_correct(scene, scene.loose) for scene in scenes], truths)[2]
+    num_true = sum(int(scene.counted.sum()) for scene in scenes)
+    precision, recall, f1 = _precision_recall([_correct(scene, scene.partners) for scene in scenes], num_true)
+    loose = _precision_recall([_correct(scene, scene.loose) for scene in scenes], num_true)[2]
     surplus = np.array([_surplus(scene) for scene in scenes])
     pairs = _pairs(scenes)
     right = pairs.counted & (pairs.kinds == _usual_kind(pairs))
@@ -66,13 +66,13 @@ def score_detections(scenes: Sequence[Matches], kinds: Sequence[str] = ()) -> De
         recall=recall,
         f1=f1,
         f1_at_30=loose,
-        ap50=_ap(scenes, truths),
+        ap50=_ap(scenes, num_true),
         count_accuracy=float(np.mean(surplus == 0)),
         count_error=float(np.mean(np.abs(surplus))),
         count_bias=float(np.mean(surplus)),
         purity=class_purity(scenes) if kinds else None,
-        semantic_accuracy=float(right.sum() / truths) if kinds and truths else None,
-        recall_by_kind=_recall_by_kind(scenes, kinds) if kinds and truths else None,
+        semantic_accuracy=float(right.sum() / num_true) if kinds and num_true else None,
+        recall_by_kind=_recall_by_kind(scenes, kinds) if kinds and num_true else None,
     )
 
 
@@ -89,17 +89,17 @@ def class_purity(scenes: Sequence[Matches], among: Collection[int] | None = None
     return float(np.mean((pairs.kinds == _usual_kind(pairs))[kept]))
 
 
-def average_precision(correct: Bool[np.ndarray, "n"], scores: Float[np.ndarray, "n"], truths: int) -> float | None:
-    """Return the mean precision at 101 recalls, each the best at that recall or above; None where there is no truth.
+def average_precision(correct: Bool[np.ndarray, "n"], scores: Float[np.ndarray, "n"], num_true: int) -> float | None:
+    """Return the mean precision at 101 recalls, each the best at that recall or above; None without true objects.
 
-    `correct` says which found objects are true, and `truths` how many there are to find.
+    `correct` says which found objects are true, and `num_true` how many there are to find.
     """
-    if truths == 0:
+    if num_true == 0:
         return None
     true = np.cumsum(correct[np.argsort(-scores, kind="stable")])
     precision = true / np.arange(1, len(true) + 1)
     best = np.maximum.accumulate(precision[::-1])[::-1]
-    reached = np.searchsorted(true / truths, RECALLS)
+    reached = np.searchsorted(true / num_true, RECALLS)
     return float(np.append(best, 0.0)[reached].mean())  # recalls that are never reached count 0
 
 
@@ -124,34 +124,34 @@ def _kept(scene: Matches, partners: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, 
 
 
 def _precision_recall(
-    correct: Sequence[Bool[np.ndarray, "_"]], truths: int
+    correct: Sequence[Bool[np.ndarray, "_"]], num_true: int
 ) -> tuple[float | None, float | None, float | None]:
     """Precision, recall and F1."""
-    if truths == 0:
+    if num_true == 0:
         return None, None, None
     true, found = sum(int(scene.sum()) for scene in correct), sum(map(len, correct))
-    return true / max(found, 1), true / truths, 2 * true / (found + truths)
+    return true / max(found, 1), true / num_true, 2 * true / (found + num_true)
 
 
 def _surplus(scene: Matches) -> int:
     return int(_kept(scene, scene.partners).sum()) - int(scene.counted.sum())
 
 
-def _ap(scenes: Sequence[Matches], truths: int) -> float | None:
+def _ap(scenes: Sequence[Matches], num_true: int) -> float | None:
     correct = np.concatenate([_correct(scene, scene.partners) for scene in scenes])
     scores = np.concatenate([scene.scores[_kept(scene, scene.partners)] for scene in scenes])
-    return average_precision(correct, scores, truths)
+    return average_precision(correct, scores, num_true)
 
 
 def _pairs(scenes: Sequence[Matches]) -> _Pairs:
     matched = [(scene, scene.partners >= 0) for scene in scenes]
-    truths = [scene.partners[found] for scene, found in matched]
+    partners = [scene.partners[found] for scene, found in matched]
     return _Pairs(
         prototypes=np.concatenate([scene.prototype_ids[found] for scene, found in matched]).astype(np.int64),
-        kinds=np.concatenate([scene.kinds[truth] for scene, truth in zip(scenes, truths, strict=True)]).astype(
+        kinds=np.concatenate([scene.kinds[which] for scene, which in zip(scenes, partners, strict=True)]).astype(
             np.int64
         ),
-        counted=np.concatenate([scene.counted[truth] for scene, truth in zip(scenes, truths, strict=True)]),
+        counted=np.concatenate([scene.counted[which] for scene, which in zip(scenes, partners, strict=True)]),
     )
 
 

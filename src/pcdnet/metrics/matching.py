@@ -66,9 +66,9 @@ def found_objects(
     )
 
 
-def box_iou(found: Float[np.ndarray, "n 4"], truth: Float[np.ndarray, "m 4"]) -> Float64[np.ndarray, "n m"]:
+def box_iou(found: Float[np.ndarray, "n 4"], target: Float[np.ndarray, "m 4"]) -> Float64[np.ndarray, "n m"]:
     """Return the IoU of every found with every true box; boxes are top, left, height and width, in float pixels."""
-    ours, theirs = found.astype(np.float64)[:, None], truth.astype(np.float64)[None]
+    ours, theirs = found.astype(np.float64)[:, None], target.astype(np.float64)[None]
     ends = np.minimum(ours[..., :2] + ours[..., 2:], theirs[..., :2] + theirs[..., 2:])
     shared = np.clip(ends - np.maximum(ours[..., :2], theirs[..., :2]), 0, None).prod(axis=-1)
     union = ours[..., 2:].prod(axis=-1) + theirs[..., 2:].prod(axis=-1) - shared
@@ -110,9 +110,9 @@ def match_scene(
 
     Without `kinds` all true objects are of one kind, and without `counted` all of them count.
     """
-    truths = iou.shape[1]
-    kinds = np.zeros(truths, dtype=np.int32) if kinds is None else kinds
-    counted = np.ones(truths, dtype=bool) if counted is None else counted
+    num_true = iou.shape[1]
+    kinds = np.zeros(num_true, dtype=np.int32) if kinds is None else kinds
+    counted = np.ones(num_true, dtype=bool) if counted is None else counted
     return Matches(
         scores=found.scores,
         prototype_ids=found.prototype_ids,

@@ -1,4 +1,4 @@
-"""How well predicted instance labels agree with the truth.
+"""How well predicted instance labels agree with the ground truth.
 
 A label map gives every pixel an integer: 0 is background, 1, 2, ... are objects, and which object has which
 number never matters. Scores lie in [0, 1], except that ARI falls below 0 for predictions worse than chance.
@@ -43,62 +43,62 @@ class Scores:
     """Share of scenes with an FG-ARI of exactly 1."""
 
 
-def adjusted_rand_index(truth: Labels, prediction: Labels) -> float:
+def adjusted_rand_index(target: Labels, prediction: Labels) -> float:
     """Return how well two groupings agree: 1 for the same groups, 0 on average for chance.
 
     Arrays of any shape will do, and label 0 is a group like any other. Nothing to group counts as agreement.
     """
-    return _ari(_overlap(*_checked(truth, prediction)))
+    return _ari(_overlap(*_checked(target, prediction)))
 
 
-def foreground_ari(truth: Labels, prediction: Labels) -> float:
+def foreground_ari(target: Labels, prediction: Labels) -> float:
     """Return the ARI over the pixels whose true label is an object; 1 if there are none.
 
     Objects that spill into the background cost nothing here, and the predicted background counts as a group.
     """
-    return _ari(_foreground(_overlap(*_checked(truth, prediction))))
+    return _ari(_foreground(_overlap(*_checked(target, prediction))))
 
 
-def mean_iou(truth: Labels, prediction: Labels) -> float:
+def mean_iou(target: Labels, prediction: Labels) -> float:
     """Return the mean IoU of the true objects, matched one to one with predicted objects to make it largest.
 
     A true object without a partner counts 0, and superfluous predicted objects cost nothing; but where the
-    truth is empty, the score is 1 for an empty prediction and 0 for any other.
+    ground truth is empty, the score is 1 for an empty prediction and 0 for any other.
     """
-    return _mean_iou(_overlap(*_checked(truth, prediction)))
+    return _mean_iou(_overlap(*_checked(target, prediction)))
 
 
-def mask_iou(truth: Labels, prediction: Labels) -> Float64[np.ndarray, "true predicted"]:
+def mask_iou(target: Labels, prediction: Labels) -> Float64[np.ndarray, "true predicted"]:
     """Return the IoU of every true object with every predicted one, both in the order of their labels.
 
     Labels that no pixel carries have no row or column.
     """
-    return _ious(_overlap(*_checked(truth, prediction)))
+    return _ious(_overlap(*_checked(target, prediction)))
 
 
-def score(truths: Sequence[Labels] | Labels, predictions: Sequence[Labels] | Labels) -> Scores:
+def score(targets: Sequence[Labels] | Labels, predictions: Sequence[Labels] | Labels) -> Scores:
     """Return the mean scores over scenes, given as two equally long stacks or lists of (H W) label maps."""
-    if len(truths) != len(predictions):
+    if len(targets) != len(predictions):
         raise PcdnetError(
-            f"there are {len(truths)} true and {len(predictions)} predicted label maps; "
+            f"there are {len(targets)} true and {len(predictions)} predicted label maps; "
             f"give one prediction for every scene"
         )
-    if len(truths) == 0:
+    if len(targets) == 0:
         raise PcdnetError("there are 0 scenes to score; give at least one label map")
     fg_ari, ari, miou, count = [], [], [], []
-    for index, (truth, prediction) in enumerate(zip(truths, predictions, strict=True)):
-        if np.ndim(truth) != 2:
+    for index, (target, prediction) in enumerate(zip(targets, predictions, strict=True)):
+        if np.ndim(target) != 2:
             raise PcdnetError(
-                f"the true label map of scene {index} has shape {np.shape(truth)}; "
+                f"the true label map of scene {index} has shape {np.shape(target)}; "
                 f"give height x width maps, and a single map as a list of one"
             )
-        overlap = _overlap(*_checked(truth, prediction, f" of scene {index}"))
+        overlap = _overlap(*_checked(target, prediction, f" of scene {index}"))
         fg_ari.append(_ari(_foreground(overlap)))
         ari.append(_ari(overlap))
         miou.append(_mean_iou(overlap))
-        count.append(_objects(overlap.truth) == _objects(overlap.prediction))
+        count.append(_objects(overlap.target) == _objects(overlap.prediction))
     return Scores(
-        scenes=len(truths),
+        scenes=len(targets),
         fg_ari=float(np.mean(fg_ari)),
         ari=float(np.mean(ari)),
         miou=float(np.mean(miou)),
@@ -129,15 +129,15 @@ def combined(parts: Sequence[Scores]) -> Scores:
 class _Overlap(NamedTuple):
     """How many pixels carry each pair of labels that occurs; sparse, since labels may be many."""
 
-    truth: Int64[np.ndarray, " pairs"]
+    target: Int64[np.ndarray, " pairs"]
     prediction: Int64[np.ndarray, " pairs"]
     pixels: Int64[np.ndarray, " pairs"]
 
 
 def _checked(
-    truth: Labels, prediction: Labels, which: str = ""
+    target: Labels, prediction: Labels, which: str = ""
 ) -> tuple[Integer[np.ndarray, "*shape"], Integer[np.ndarray, "*shape"]]:
-    maps = {"true": np.asarray(truth), "predicted": np.asarray(prediction)}
+    maps = {"true": np.asarray(target), "predicted": np.asarray(prediction)}
     for name, labels in maps.items():
         if labels.dtype.kind not in "iu":
             raise PcdnetError(
@@ -156,8 +156,8 @@ def _checked(
     return maps["true"], maps["predicted"]
 
 
-def _overlap(truth: Integer[np.ndarray, "*shape"], prediction: Integer[np.ndarray, "*shape"]) -> _Overlap:
-    true, predicted = _small(truth.ravel()), _small(prediction.ravel())
+def _overlap(target: Integer[np.ndarray, "*shape"], prediction: Integer[np.ndarray, "*shape"]) -> _Overlap:
+    true, predicted = _small(target.ravel()), _small(prediction.ravel())
     if true.size == 0:
         return _Overlap(true, predicted, true)
     base = int(predicted.max()) + 1
@@ -180,8 +180,8 @@ def _small(labels: Integer[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
 
 
 def _foreground(overlap: _Overlap) -> _Overlap:
-    kept = overlap.truth > 0
-    return _Overlap(overlap.truth[kept], overlap.prediction[kept], overlap.pixels[kept])
+    kept = overlap.target > 0
+    return _Overlap(overlap.target[kept], overlap.prediction[kept], overlap.pixels[kept])
 
 
 def _objects(labels: Int64[np.ndarray, " pairs"]) -> int:
@@ -195,14 +195,14 @@ def _areas(labels: Int64[np.ndarray, " pairs"], pixels: Int64[np.ndarray, " pair
 
 
 def _ari(overlap: _Overlap) -> float:
-    # Ordered pairs of pixels that share a group in both, in the truth, in the prediction. Sums fit 64 bits up
+    # Ordered pairs of pixels that share a group in both, in the ground truth, in the prediction. Sums fit 64 bits up
     # to 3e9 pixels, their products do not: hence Python's integers, which never overflow.
     n = int(overlap.pixels.sum())
     both, true, predicted = (
         int(np.square(areas).sum())
         for areas in (
             overlap.pixels,
-            _areas(overlap.truth, overlap.pixels),
+            _areas(overlap.target, overlap.pixels),
             _areas(overlap.prediction, overlap.pixels),
         )
     )
@@ -222,7 +222,7 @@ def _mean_iou(overlap: _Overlap) -> float:
 
 
 def _ious(overlap: _Overlap) -> Float64[np.ndarray, "true predicted"]:
-    true, row = np.unique(overlap.truth, return_inverse=True)
+    true, row = np.unique(overlap.target, return_inverse=True)
     predicted, column = np.unique(overlap.prediction, return_inverse=True)
     shared = np.zeros((true.size, predicted.size))
     shared[row, column] = overlap.pixels

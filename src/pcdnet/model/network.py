@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from pathlib import Path
 from typing import overload
 
@@ -114,7 +115,7 @@ class PCDNet(Engine):
         >>> model.decompose(tetrominoes.generate(count=1, seed=0).images[0])
         """
         pixels, file = self._pixels(image)
-        return self._decompose([pixels], [name or file], refined)[0]
+        return self._decompose(pixels[None], [name or file], refined)[0]
 
     @overload
     def decompose_all(self, images: NDArray[np.generic], *, refined: bool = True) -> list[Decomposition]: ...
@@ -153,7 +154,8 @@ class PCDNet(Engine):
         if isinstance(images, np.ndarray):
             if images.ndim != 4:
                 raise PcdnetError(f"an array of shape {images.shape} is no stack of images; give N x H x W x C")
-            return list(self._stream(images, refined))
+            chunks = (images[start : start + CHUNK] for start in range(0, len(images), CHUNK))
+            return [found for chunk in chunks for found in self._decompose(chunk, [""] * len(chunk), refined)]
         return self._stream(images, refined)
 
     def render(self, decomposition: Decomposition) -> Float32[np.ndarray, "H W C"]:
@@ -218,19 +220,10 @@ class PCDNet(Engine):
 
     def _stream(self, images: Iterable[str | Path | ArrayLike], refined: bool) -> Iterator[Decomposition]:
         """Results in the order of the images; neighbours of one size are explained together."""
-        pending: list[NDArray[np.generic]] = []
-        names: list[str] = []
-        for image in images:
-            pixels, name = self._pixels(image)
-            if pending and (
-                len(pending) == CHUNK or (pixels.shape, pixels.dtype) != (pending[0].shape, pending[0].dtype)
-            ):
-                yield from self._decompose(pending, names, refined)
-                pending, names = [], []
-            pending.append(pixels)
-            names.append(name)
-        if pending:
-            yield from self._decompose(pending, names, refined)
+        for _, alike in groupby(map(self._pixels, images), key=lambda pair: (pair[0].shape, pair[0].dtype)):
+            while chunk := list(islice(alike, CHUNK)):
+                pixels, names = zip(*chunk, strict=True)
+                yield from self._decompose(np.stack(pixels), names, refined)
 
     def _pixels(self, image: str | Path | ArrayLike) -> tuple[NDArray[np.generic], str]:
         """The pixels of one image, height x width x channels, and the path that they came from, if any."""
@@ -246,25 +239,21 @@ class PCDNet(Engine):
         return to_batch(images, self.config.channels).to(self.prototypes.device, self.prototypes.dtype)
 
     @torch.inference_mode()
-    def _decompose(self, images: list[NDArray[np.generic]], names: list[str], refined: bool) -> list[Decomposition]:
+    def _decompose(self, images: NDArray[np.generic], names: Sequence[str], refined: bool) -> list[Decomposition]:
         """Explain equally large images together."""
         try:
-            batch = self._batch(np.stack(images))
+            batch = self._batch(images)
             layers = self.explain(batch, None, training=False, refined=refined)
         except (MemoryError, RuntimeError) as failure:
             if isinstance(failure, RuntimeError) and "memory" not in str(failure):
                 raise
-            height, width = images[0].shape[:2]
+            height, width = images.shape[1:3]
             raise PcdnetError(f"there is not enough memory for {height}x{width} pixels; give smaller images") from None
         error = (layers.reconstruction - batch).square().sum(dim=(1, 2, 3))
         return _to_numpy(layers, error, names)
 
 
-def _kind(pixels: NDArray[np.generic]) -> tuple[object, ...]:
-    return pixels.shape, pixels.dtype
-
-
-def _to_numpy(layers: Layers, error: Float[Tensor, "B"], names: list[str]) -> list[Decomposition]:
+def _to_numpy(layers: Layers, error: Float[Tensor, "B"], names: Sequence[str]) -> list[Decomposition]:
     where = layers.placement
     instances = layers.instances().cpu().numpy()
     pictures = layers.reconstruction.permute(0, 2, 3, 1).float().cpu().numpy()

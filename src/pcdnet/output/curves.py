@@ -36,7 +36,7 @@ class Curve:
 def learning_curves(metrics: Sequence[Mapping[str, Any]], prototypes: int) -> list[Curve]:
     """Loss, quality, error and use over the steps of a run, from the lines of its metrics; those that are known.
 
-    Quality is FG-ARI, or F1 where the truth is known as boxes only.
+    Quality is FG-ARI, or F1 where the ground truth is boxes only.
     """
     validations = [{"step": line["step"], **line["validation"]} for line in metrics if "validation" in line]
     quality = "fg_ari" if _series(validations, "fg_ari") else "f1"

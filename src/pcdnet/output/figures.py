@@ -1,6 +1,6 @@
-"""Figures: the prototypes, and scenes taken apart, as pictures for a page or a paper.
+"""Figures: the prototypes, and decomposed scenes, as pictures for a page or a paper.
 
-How things are placed is told in `sheet`, in which colours in `colours`.
+`sheet` says how things are placed, `colours` in which colours.
 """
 
 from __future__ import annotations

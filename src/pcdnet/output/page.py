@@ -20,6 +20,7 @@ from pcdnet.decomposition import Decomposition
 from pcdnet.files import whole_file
 from pcdnet.output.curves import learning_curves
 from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels, tight_frame
+from pcdnet.output.scores import known_scores
 from pcdnet.training.events import in_words, listed
 
 SHOWN_OBJECTS = 24
@@ -34,26 +35,6 @@ ALIKE = 0.95
 """Two prototypes more alike than this are marked."""
 MOST_PAIRS = 8
 """So many pairs of prototypes that are alike are named at most; more are counted."""
-
-_TILES = (  # key, name, how it is written, in which unit, what it means
-    ("fg_ari", "FG-ARI", ".2f", "%", "agreement with the true objects, on their pixels"),
-    ("perfect", "perfect scenes", ".2f", "%", "scenes whose objects are all right to the pixel"),
-    ("f1", "F1", ".2f", "%", "harmonic mean of precision and recall, at an IoU of 0.5"),
-    ("precision", "precision", ".2f", "%", "found objects that are true"),
-    ("recall", "recall", ".2f", "%", "true objects that were found"),
-    ("ap50", "AP50", ".2f", "%", "average precision at an IoU of 0.5"),
-    ("f1_at_30", "F1 at IoU 0.3", ".2f", "%", "the same, where boxes need not fit so well"),
-    ("count_accuracy", "count accuracy", ".2f", "%", "scenes with the right number of objects"),
-    ("count_error", "count error", ".2f", "", "objects too many or too few, per image"),
-    ("miou", "mIoU", ".2f", "%", "overlap of true and found objects"),
-    ("ari", "ARI", ".2f", "%", "agreement on all pixels, background included"),
-    ("purity", "purity", ".2f", "%", "matched objects of the kind that is usual for their prototype"),
-    ("semantic_accuracy", "semantic accuracy", ".2f", "%", "true objects found by a prototype of their kind"),
-    ("mse", "MSE", ".2g", "", "squared error per pixel and channel"),
-    ("objects", "objects", ".2f", "", "found per image, on average"),
-    ("images_per_second", "images/s", ",.0f", "", "decomposed, on this machine"),
-    ("parameters", "parameters", ",.0f", "", "numbers that were learned"),
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -184,14 +165,11 @@ def render(page: Page) -> str:
 
 
 def _tiles(scores: Mapping[str, Any]) -> list[dict[str, str]]:
-    tiles = []
-    for key, name, form, unit, meaning in _TILES:
-        value = scores.get(key)
-        if value is None:
-            continue
-        number = f"{100 * value if unit else value:{form}}"
-        tiles.append({"name": name, "value": number, "unit": unit, "meaning": meaning})
-    return tiles
+    return [
+        {"name": score.name, "value": number, "unit": score.unit, "meaning": score.meaning}
+        for score, number in known_scores(scores)
+        if score.key != "recall_by_kind"
+    ]
 
 
 def _summary(health: BankHealth) -> str:

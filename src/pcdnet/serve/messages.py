@@ -76,7 +76,7 @@ class Scene(Message):
     """Height and width of the picture."""
     objects: Annotated[list[Thing], Field(max_length=MOST_OBJECTS)]
     image: Array | None = None
-    """The picture that the objects explain, height x width x channels of uint8; without it there are no error reductions."""
+    """The picture that the objects explain, height x width x channels of uint8; without it errors are 0."""
     name: Annotated[str, Field(max_length=200)] = ""
     """Where the picture came from."""
 

@@ -26,7 +26,7 @@ from pcdnet.training.initialization import (
 )
 
 MOST_PROTOTYPES = 30
-"""Kinds of shapes that are told apart at most."""
+"""Kinds of shapes that are distinguished at most."""
 LARGEST = 0.3
 """Things may be as large as this share of the image's sides."""
 SMALL = 24

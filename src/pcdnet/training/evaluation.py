@@ -34,44 +34,23 @@ from pcdnet.scene import Boxes, Scenes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Evaluation:
+class Evaluation(DetectionScores):
     """Scores of a model on scenes; those that need the ground truth are None where it is not known.
 
-    Detection is scored by boxes where these are known, by the masks of labels elsewhere, at an IoU of 0.5.
+    Detection is scored by boxes where these are known, by the masks of labels elsewhere, and objects are ranked by
+    their error reduction.
     """
 
     scenes: int
     """How many scenes were scored."""
-    fg_ari: float | None
+    fg_ari: float | None = None
     """Adjusted Rand index on the true foreground."""
-    ari: float | None
+    ari: float | None = None
     """Adjusted Rand index on all pixels."""
-    miou: float | None
+    miou: float | None = None
     """Mean intersection over union of the true objects with the predicted ones that match them best."""
-    count_accuracy: float | None
-    """Share of scenes with the right number of objects."""
-    perfect: float | None
+    perfect: float | None = None
     """Share of scenes with an FG-ARI of exactly 1."""
-    precision: float | None = None
-    """Share of the found objects that are true."""
-    recall: float | None = None
-    """Share of the true objects that were found."""
-    f1: float | None = None
-    """Harmonic mean of precision and recall."""
-    f1_at_30: float | None = None
-    """The same at an IoU of 0.3."""
-    ap50: float | None = None
-    """COCO's average precision at an IoU of 0.5, objects being ranked by their error reduction."""
-    count_error: float | None = None
-    """By how many objects the number found is wrong, on average."""
-    count_bias: float | None = None
-    """How many more objects were found than there are, on average; negative where they were fewer."""
-    purity: float | None = None
-    """Share of the matched objects that are of the kind that their prototype usually matches."""
-    semantic_accuracy: float | None = None
-    """Share of the true objects found by a prototype that usually matches their kind."""
-    recall_by_kind: dict[str, float] | None = None
-    """Recall of every kind, also of those that the other scores are not about."""
     mse: float
     """Mean squared error per pixel and channel."""
     objects: float
@@ -187,15 +166,13 @@ class _Tally:
         self.true_counts += [len(scene.kinds) for scene in new]
 
     def scores(self, kinds: tuple[str, ...]) -> dict[str, Any]:
-        """Every score that needs the truth, by its name; labels tell the count where boxes do so too."""
-        known: dict[str, Any] = dict.fromkeys(field.name for field in dataclasses.fields(Scores))
-        known |= dict.fromkeys(field.name for field in dataclasses.fields(DetectionScores))
+        """Every score that the ground truth allows, by its name; labels decide on the count where boxes do so too."""
+        known: dict[str, Any] = {}
         if self.matches:
             known |= dataclasses.asdict(score_detections(self.matches, kinds))
         if self.segmentation:
             known |= dataclasses.asdict(combined(self.segmentation))
-        del known["scenes"]
-        return known
+        return {name: value for name, value in known.items() if name != "scenes"}
 
 
 def _seen(found: Decomposition) -> Found:

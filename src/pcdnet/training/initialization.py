@@ -1,4 +1,4 @@
-"""Seeding: first prototypes taken from the images themselves.
+"""Initialization: first prototypes taken from the images themselves.
 
 Whatever stands out from the static background falls into blobs, connected pieces of foreground. Most blobs are one
 object each, and objects repeat, so the shapes that many blobs resemble are a far better start than the paper's grey
@@ -89,7 +89,7 @@ def init_from_images(model: PCDNet, images: UInt8[np.ndarray, "N H W C"], seed: 
     n = len(seeds.prototypes)
     model.prototypes[:n] = torch.from_numpy(seeds.prototypes)
     model.masks[:n] = torch.from_numpy(seeds.masks) * (2 * SURE - 1) + (1 - SURE)
-    # Where there are fewer shapes than prototypes, the commonest get a second chance to be told apart.
+    # Where there are fewer shapes than prototypes, the commonest get a second chance to be distinguished.
     counts = np.bincount(seeds.kinds[seeds.kinds >= 0], minlength=n)
     for spare, kind in zip(range(n, len(model.prototypes)), itertools.cycle(np.argsort(-counts)), strict=False):
         for values in (model.prototypes, model.masks):
@@ -117,7 +117,7 @@ def still_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int
 
 
 def _every(count: int) -> int:
-    """Of so many images every how-manieth is looked at."""
+    """The stride at which MOST_IMAGES of `count` images are looked at."""
     return max(1, count // MOST_IMAGES)
 
 

@@ -1,4 +1,4 @@
-"""Warm-up: noise that keeps a few prototypes from being chosen always, and masks from staying grey."""
+"""Noise that keeps a few prototypes from being chosen always, and masks from staying grey."""
 
 from __future__ import annotations
 

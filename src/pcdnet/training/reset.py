@@ -1,6 +1,6 @@
-"""Healing: find prototypes that nothing needs and prototypes that stand for two shapes, and let one mend the other.
+"""Reset: prototypes that nothing needs become copies of prototypes that stand for two shapes.
 
-Two diseases keep a bank from learning. A prototype may be superfluous: never chosen, or chosen only where another
+Two faults keep a bank from learning. A prototype may be superfluous: never chosen, or chosen only where another
 would have done as well. Another may be shared: two shapes are explained by a blur of both that fits neither. The
 first is known by its *value*, the error that no other prototype could have removed in its place; the second by the
 *error* it leaves under its own masks. Where half the largest error exceeds the least value, the prototype of least
@@ -50,7 +50,7 @@ class Event:
 
 @dataclass(slots=True)
 class Health:
-    """Running averages of how every prototype fares; updated in place, saved with the run."""
+    """Running averages of how every prototype is doing; updated in place, saved with the run."""
 
     usage: Float[Tensor, "P"]
     """Share of the chosen objects that are this prototype's."""
@@ -98,7 +98,7 @@ class Health:
 def reset_prototypes(
     model: PCDNet, optimizer: torch.optim.Adam, health: Health, config: TrainConfig, step: int, rng: torch.Generator
 ) -> list[Event]:
-    """Look the bank over and mend what is sick; the events tell what was done."""
+    """Centre the prototypes and, where it pays, reset one; the events say what was done."""
     events = [Event(step, "centre", p, p) for p in centre(model, optimizer)]
     rested = (step - health.changed >= 2 * config.reset_every) | (health.changed == 0)
     value, error = health.value.where(rested, torch.inf), health.error.where(rested, 0)
