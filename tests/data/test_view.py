@@ -122,7 +122,7 @@ def test_a_crop_is_the_slice(data: st.DataObject) -> None:
         (lambda: View(resize=(10**5, 10**5)), "at most 67,108,864 pixels together"),
         (
             lambda: View(resize=(8000, 8000)).scenes(many(60)),
-            "60 images of 8000x8000 take more than the limit of 8 GiB",
+            "60 images of 8000x8000 take 10.7 GiB, more than the limit of 8 GiB; use resize, crop or stride, or fewer",
         ),
         *(
             (lambda crop=crop: View(crop=crop).image(RGB), "leaves images of 6x9")

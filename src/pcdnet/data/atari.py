@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 VERSION = 2
 """Counts the recorder's changes: what an older one has kept on disk is not used again."""
-
 NOTHING, FIRE, RIGHT, LEFT, RIGHT_FIRE, LEFT_FIRE = 0, 1, 3, 4, 11, 12
 """Some of the 18 positions of the joystick, as the console's emulator numbers them."""
 
@@ -150,10 +149,9 @@ def shots(game: str, *, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOT
     """Yield frames of several games in turn, without end and without any frame twice."""
     _check(game)
     consoles = [_console(game) for _ in range(_GAMES)]
-    generators = [np.random.Generator(np.random.PCG64([seed, index])) for index in range(_GAMES)]
     played = [
-        _play(console, rng, pilots[index % len(pilots)])
-        for index, (console, rng) in enumerate(zip(consoles, generators, strict=True))
+        _play(console, np.random.Generator(np.random.PCG64([seed, index])), pilots[index % len(pilots)])
+        for index, console in enumerate(consoles)
     ]
     seen: set[bytes] = set()
     in_vain = 0

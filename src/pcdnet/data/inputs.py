@@ -147,16 +147,13 @@ def _titled(inputs: list[Input]) -> list[Input]:
     """The inputs with titles: the names of their files without suffix, and a mark where that is not enough."""
     plain = [_plain(one.path.stem) for one in inputs]
     often = Counter(title.casefold() for title in plain)  # some file systems take a and A for the same
+    marks = [f"-{hashlib.sha256(one.name.encode()).hexdigest()[:8]}" for one in inputs]
     return [
-        replace(one, title=title if often[title.casefold()] == 1 else f"{title}-{_mark(one.name)}")
-        for one, title in zip(inputs, plain, strict=True)
+        replace(one, title=title + (mark if often[title.casefold()] > 1 else ""))
+        for one, title, mark in zip(inputs, plain, marks, strict=True)
     ]
 
 
 def _plain(stem: str) -> str:
     kept = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in stem[:LONGEST_TITLE])
     return kept.strip(".") or "_"
-
-
-def _mark(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()[:8]

@@ -12,6 +12,8 @@ from pcdnet.errors import PcdnetError, Setting
 
 MOST_PIXELS = 64 * 2**20
 """Images of more pixels than this are refused: a few kilobytes can claim any size."""
+MOST_BYTES = 8 * 2**30
+"""Images that together take more memory than this are refused."""
 
 
 def fitted(
@@ -61,6 +63,23 @@ def check_size(size: tuple[int, int]) -> tuple[int, int]:
             *(Setting("resize"), f", of at most {MOST_PIXELS:,} pixels together"),
         )
     return size
+
+
+def check_stack(shape: tuple[int, ...], label: str) -> None:
+    """Refuse a shape that is not that of a stack of images; `label` is for messages."""
+    if len(shape) not in (3, 4) or shape[3:] not in ((), (1,), (3,)) or 0 in shape:
+        raise PcdnetError(
+            f"{label} has shape {shape}; give at least one image, as images x height x width x channels with 1 or 3 "
+            f"channels, or as images x height x width of grey images"
+        )
+
+
+def check_memory(size: int, what: str, cure: Sequence[str | Setting] | None = None) -> None:
+    """Refuse images that take more bytes than the limit; `cure` ends the message."""
+    if size > MOST_BYTES:
+        usual = "use ", Setting("resize"), ", ", Setting("crop"), " or ", Setting("stride"), ", or fewer images"
+        problem = f"{what} take {size / 2**30:.1f} GiB, more than the limit of {MOST_BYTES / 2**30:.0f} GiB; "
+        raise PcdnetError(problem, *(cure or usual))
 
 
 def from_fractions(values: Float[np.ndarray, "*shape"], label: str) -> UInt8[np.ndarray, "*shape"]:

@@ -17,7 +17,6 @@ from pcdnet.scene import Scene, Scenes
 
 SIZE = 35
 """Height and width of an image."""
-
 SPRITES = 3
 """Sprites in a scene."""
 
