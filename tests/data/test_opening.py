@@ -314,6 +314,6 @@ def test_games_are_recorded_by_seed(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_generated_scenes_have_no_stride() -> None:
-    with pytest.raises(PcdnetError, match="made by seed, so a stride of 2 skips nothing; leave out stride$"):
+    with pytest.raises(PcdnetError, match="made by seed, so no scene can be skipped; leave out stride$"):
         open_data("tetrominoes", count=3, seed=7, view=View(stride=2))
     assert open_data("tetrominoes", count=3, seed=7, view=View(grey=True)).images.shape == (3, 35, 35, 1)

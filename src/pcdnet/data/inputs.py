@@ -59,7 +59,7 @@ class Input:
     def count(self, stride: int = 1) -> int:
         """How many images it holds, or claims to hold: a video may err, and of a broken file one is awaited."""
         try:
-            return -(-max(1, self.source.stream.count(self.path)) // (stride if self.source.strided else 1))
+            return -(-max(1, self.source.count(self.path)) // (stride if self.source.strided else 1))
         except Exception:  # it is for a display; what is wrong with the file is reported when it is read
             return 1
 
@@ -68,7 +68,7 @@ class Input:
         if self.content is not None:
             yield 0, read_picture(io.BytesIO(self.content), name=self.name)
         else:
-            yield from self.source.stream.images(self.path, stride=stride if self.source.strided else 1)
+            yield from self.source.images(self.path, stride=stride if self.source.strided else 1)
 
     def image_name(self, number: int) -> str:
         """The name of an image; in a file of many its number follows the file's."""

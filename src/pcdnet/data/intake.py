@@ -58,10 +58,8 @@ def resized(image: UInt8[np.ndarray, "H W C"], size: tuple[int, int]) -> UInt8[n
 def check_size(size: tuple[int, int]) -> tuple[int, int]:
     """The height and width, if images can be brought to them."""
     if min(size) < 1 or size[0] * size[1] > MOST_PIXELS:
-        raise PcdnetError(
-            f"images cannot be resized to {size[0]}x{size[1]}; give a height and a width from 1 as ",
-            *(Setting("resize"), f", of at most {MOST_PIXELS:,} pixels together"),
-        )
+        sides = f"a height and a width from 1, of at most {MOST_PIXELS:,} pixels together, as "
+        raise PcdnetError(f"images cannot be resized to {size[0]}x{size[1]}; give {sides}", Setting("resize"))
     return size
 
 
@@ -87,5 +85,4 @@ def from_fractions(values: Float[np.ndarray, "*shape"], label: str) -> UInt8[np.
     least, most = float(values.min()), float(values.max())
     if not (least >= 0 and most <= 1):  # not a number is neither
         raise PcdnetError(f"{label} has values from {least:g} to {most:g}; give fractions of 0 to 1, or 8 bits")
-    scaled: UInt8[np.ndarray, "*shape"] = np.rint(values * 255).astype(np.uint8)
-    return scaled
+    return (values * 255).round().astype(np.uint8)

@@ -36,11 +36,9 @@ def open_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED
         raise PcdnetError(f"{count} scenes were asked for; give a count of at least 1")
     source = _source(name)
     if not source.generated:
-        return source.reader.read(_opened_part(Path(name), note), limit=count, view=view, note=note)
+        return source.read(_opened_part(Path(name), note), limit=count, view=view, note=note)
     if view.stride != 1:
-        raise PcdnetError(
-            f"{name} is made by seed, so a stride of {view.stride} skips nothing; leave out ", Setting("stride")
-        )
+        raise PcdnetError(f"{name} is made by seed, so no scene can be skipped; leave out ", Setting("stride"))
     return view.scenes(source.generate(str(name), count=count, seed=seed))
 
 

@@ -65,6 +65,7 @@ def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np
 
 
 count = claimed_records
+"""How many images a file seems to hold."""
 
 
 def _feature(features: dict[str, Shaped[np.ndarray, " n"]], name: str, source: str) -> Shaped[np.ndarray, "*any"]:

@@ -51,13 +51,13 @@ def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, 
 
 
 def images(
-    path: str | Path, *, stride: int = 1, most_pixels: int = MOST_PIXELS, note: Note = to_stderr
+    path: str | Path, *, stride: int = 1, note: Note = to_stderr
 ) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
     """Yield every `stride`-th frame of a video with its number as it is decoded; C is 1 for grey videos, else 3."""
     path = Path(path)
     View(stride=stride)  # refuses a stride that is none
     number = 0
-    with _opened(path, most_pixels) as (container, stream):
+    with _opened(path) as (container, stream):
         try:
             for frame in _decoded(container, stream, path, note):
                 if number % stride == 0:
@@ -73,7 +73,7 @@ def images(
 
 def count(path: str | Path) -> int:
     """How many frames a video claims to have; 0 if it claims nothing. A file that is cut off has fewer."""
-    with _opened(Path(path), MOST_PIXELS) as (container, stream):
+    with _opened(Path(path)) as (container, stream):
         return _claimed(container, stream)
 
 
@@ -93,12 +93,12 @@ def _av() -> Any:
 
 
 @contextmanager
-def _opened(path: Path, most_pixels: int) -> Iterator[tuple[InputContainer, VideoStream]]:
+def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
     """The file and its video; whatever PyAV says of it until it is closed is reported as one sentence."""
     av = _av()
     try:
         with av.open(str(path.absolute()), format=_container(path), metadata_errors="replace") as container:
-            yield container, _stream(container, path, most_pixels)
+            yield container, _stream(container, path)
     except av.error.FFmpegError as error:
         reason = error.strerror or error
         raise PcdnetError(f"{path} cannot be read as a video ({reason}); give a sound video file") from None
@@ -122,16 +122,16 @@ def _container(path: Path) -> str:
     raise PcdnetError(f"{path} is no video of a known kind; give one of {', '.join(VIDEOS)}")
 
 
-def _stream(container: InputContainer, path: Path, most_pixels: int) -> VideoStream:
+def _stream(container: InputContainer, path: Path) -> VideoStream:
     if not container.streams.video:
         raise PcdnetError(f"{path} has no pictures, only sound or text; give a video")
     stream = container.streams.video[0]
     if getattr(stream, "codec_context", None) is None:  # PyAV leaves it out where it has no decoder
         raise PcdnetError(f"{path} is written in a way that is unknown here; convert it to H.264 in .mp4")
-    if stream.width * stream.height > most_pixels:
-        size = f"{stream.height}x{stream.width} pixels, more than the limit of {most_pixels:,}"
+    if stream.width * stream.height > MOST_PIXELS:
+        size = f"{stream.height}x{stream.width} pixels, more than the limit of {MOST_PIXELS:,}"
         raise PcdnetError(f"the frames of {path} have {size}; give a smaller video")
-    stream.codec_context.options = {"max_pixels": str(most_pixels)}  # frames may differ from what the file says
+    stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}  # frames may differ from what the file says
     return stream
 
 
