@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,13 @@ from PIL import Image
 from pcdnet.cli import main
 from pcdnet.cli.decompose import Decompose
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
-from pcdnet.data.tetrominoes import generate, true_prototypes
+from pcdnet.data.tetrominoes import TetrominoScenes, generate, true_prototypes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.dataset import save_scenes
 from pcdnet.training.run import Run
+from tests.data.records import write_tetrominoes
 
 Capture = pytest.CaptureFixture[str]
 SCENES = generate(6, seed=3)
@@ -98,12 +100,17 @@ def test_every_format_holds_every_image(trained: Path, photos: Path, tmp_path: P
             np.testing.assert_array_equal(np.asarray(picture) > 0, SCENES.labels[n] > 0)
 
 
-def test_a_stack_is_explained_as_its_images_are(trained: Path, photos: Path, tmp_path: Path) -> None:
-    save_scenes(SCENES, tmp_path / "scenes.npz")
+@pytest.mark.parametrize(
+    ("name", "save"), [("a.npz", lambda path, scenes: save_scenes(scenes, path)), ("a.tfrecords", write_tetrominoes)]
+)
+def test_a_stack_is_explained_as_its_images_are(
+    name: str, save: Callable[[Path, TetrominoScenes], object], trained: Path, photos: Path, tmp_path: Path
+) -> None:
+    save(tmp_path / name, SCENES)
     decompose(trained, photos, "--out", tmp_path / "a")
-    decompose(trained, tmp_path / "scenes.npz", "--out", tmp_path / "b")
+    decompose(trained, tmp_path / name, "--out", tmp_path / "b")
     alone, stacked = told(tmp_path / "a"), told(tmp_path / "b")
-    assert [line.pop("name") for line in stacked] == [f"{tmp_path}/scenes.npz#{n}" for n in range(6)]
+    assert [line.pop("name") for line in stacked] == [f"{tmp_path}/{name}#{n}" for n in range(6)]
     assert [line.pop("name") for line in alone] == [f"{photos}/{n}.png" for n in range(6)]
     for one, other in zip(alone, stacked, strict=True):
         assert one["objects"] == other["objects"]
@@ -204,8 +211,7 @@ def test_images_are_fitted_to_a_model_with_a_background(grey: Path, tmp_path: Pa
     given = [grey, tmp_path / "fits.png", tmp_path / "large.png", "--out", tmp_path / "out"]
     decompose(*given, code=1)
     assert (
-        "large.png: 40x60 pixels do not fit the model's background of 20x30; use resize=True"
-        in capsys.readouterr().err
+        "large.png: 40x60 pixels do not fit the model's background of 20x30; use resize=True" in capsys.readouterr().err
     )
     assert len(told(tmp_path / "out")) == 1
     decompose(*given, "--resize")

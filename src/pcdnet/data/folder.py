@@ -127,9 +127,8 @@ def _one_size(folder: Path, sizes: dict[str, tuple[int, int]], view: View) -> tu
     usual = Counter(seen.values()).most_common(1)[0][0]
     others = [f"{name} ({size[0]}x{size[1]})" for name, size in seen.items() if size != usual]
     if others:
-        height, width = usual
         raise PcdnetError(
-            f"the images of {folder} are not of one size: most are {height}x{width}, but not {some(others)}; use ",
+            f"the images of {folder} are not of one size: most are {usual[0]}x{usual[1]}, but not {some(others)}; use ",
             *(Setting("resize", usual), ", or ", Setting("crop"), " for a part that all of them have"),
         )
     return usual

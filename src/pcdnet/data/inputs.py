@@ -26,7 +26,7 @@ from pcdnet.errors import PcdnetError
 
 STDIN = "-"
 """The path that stands for standard input."""
-USABLE = f"{usable(FILES)}, a pattern of them, or {STDIN} for a picture on standard input"
+USABLE = f"{usable(FILES)}, or a pattern of them, or {STDIN} for a picture on standard input"
 """What a path can name, in words."""
 MOST_STDIN = 256 * 2**20
 """Bytes that are read from standard input at most."""
