@@ -36,7 +36,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             frame, ram = (rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((6, 5, 3), 128))
             yield frame, ram, episode
 
-    monkeypatch.setattr(atari, "_check", lambda _: None)
+    monkeypatch.setattr(atari, "_rom", lambda _: None)
     monkeypatch.setattr(atari, "shots", shots)
     monkeypatch.setenv("PCDNET_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "atari"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pcdnet.data import folder
+from pcdnet.data import folder, intake
 from pcdnet.data.folder import names, read
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
@@ -135,7 +135,7 @@ def test_images_that_take_all_memory_are_refused_before_they_are_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(tmp_path, 5)
-    monkeypatch.setattr(folder, "MOST_BYTES", 4 * COLOURS[0].size)
+    monkeypatch.setattr(intake, "MOST_BYTES", 4 * COLOURS[0].size)
     monkeypatch.setattr(folder, "read_picture", None)
     with pytest.raises(PcdnetError, match="the 5 images of .* more than the limit .*; use resize, crop or stride"):
         read(tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pcdnet.data import npz
+from pcdnet.data import intake, npz
 from pcdnet.data.npz import arrays, count, read
 from pcdnet.errors import PcdnetError
 
@@ -153,9 +153,9 @@ def test_arrays_that_are_no_boxes_are_refused(
     [
         ({"images": IMAGES}, "no array 'image' .it holds images."),
         ({"image": IMAGES / 255}, "is of type float64; save uint8"),
-        ({"image": IMAGES[0, 0]}, "has shape .6, 3.; save images x height"),
+        ({"image": IMAGES[0, 0]}, "has shape .6, 3.; give at least one image, as images x height"),
         ({"image": np.zeros((2, 4, 6, 4), np.uint8)}, "with 1 or 3 channels"),
-        ({"image": IMAGES[:0]}, "no pixel; save at least one image"),
+        ({"image": IMAGES[:0]}, "has shape .0, 4, 6, 3.; give at least one image"),
         ({"image": np.asfortranarray(IMAGES)}, "column by column; save numpy.ascontiguousarray"),
         ({"image": np.array([None, "x"], object)}, "type object; save uint8"),
         ({"image": IMAGES, "labels": LABELS[:4]}, "does not fit 5 images of 4x6; save images x height x width"),
@@ -178,7 +178,7 @@ def test_a_few_bytes_cannot_claim_all_memory(tmp_path: Path) -> None:
 
 def test_a_limit_makes_a_huge_file_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(tmp_path, image=IMAGES)
-    monkeypatch.setattr(npz, "MOST_BYTES", 3 * IMAGES[0].size)
+    monkeypatch.setattr(intake, "MOST_BYTES", 3 * IMAGES[0].size)
     with pytest.raises(PcdnetError, match="split it"):
         read(path)
     assert len(read(path, limit=3)) == 3

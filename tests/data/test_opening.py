@@ -231,10 +231,10 @@ def test_names_and_paths_are_opened(file: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        (STACK[0], "shape .8, 9, 3.; give images x height x width x channels"),
-        (STACK[0, 0], "shape .9, 3.; give images"),
-        (STACK[..., :2], "shape .6, 8, 9, 2.; give images"),
-        (STACK[:0], "shape .0, 8, 9, 3.; give images"),
+        (STACK[0], "shape .8, 9, 3., which looks like one image; give a stack, array.None."),
+        (STACK[0, 0], "shape .9, 3.; give at least one image, as images x height"),
+        (STACK[..., :2], "shape .6, 8, 9, 2.; give at least"),
+        (STACK[:0], "shape .0, 8, 9, 3.; give at least"),
         (STACK.astype(np.int64), "of type int64; give uint8 of 0 to 255, or floats of 0 to 1"),
         (STACK.astype(np.float32), "values from 0 to 255; give fractions of 0 to 1, or 8 bits"),
         (np.full((2, 8, 8), np.nan), "values from nan to nan; give fractions"),
@@ -250,7 +250,9 @@ def test_what_cannot_be_scenes_is_refused(given: Any, complaint: str) -> None:
 def test_parts_that_no_model_can_share_are_refused(tmp_path: Path) -> None:
     pictures(tmp_path / "train", 0, 12)
     pictures(tmp_path / "val", 0, 3, channels=1)
-    with pytest.raises(PcdnetError, match="train are 8x10x3 .*, those of .*val 8x10x1; use resize .* grey=True"):
+    with pytest.raises(
+        PcdnetError, match="train are 8x10x3 .*, those of .*val 8x10x1; use resize, crop or grey=True to make"
+    ):
         training_data(str(tmp_path), seed=0)
     assert training_data(str(tmp_path), seed=0, view=View(grey=True))[0].images.shape == (12, 8, 10, 1)
     pictures(tmp_path / "other" / "test", 0, 12)
@@ -312,6 +314,6 @@ def test_games_are_recorded_by_seed(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_generated_scenes_have_no_stride() -> None:
-    with pytest.raises(PcdnetError, match="made by seed, so a stride of 2 skips nothing; leave out stride$"):
+    with pytest.raises(PcdnetError, match="made by seed, so no scene can be skipped; leave out stride$"):
         open_data("tetrominoes", count=3, seed=7, view=View(stride=2))
     assert open_data("tetrominoes", count=3, seed=7, view=View(grey=True)).images.shape == (3, 35, 35, 1)

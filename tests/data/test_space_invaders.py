@@ -166,7 +166,7 @@ def test_another_seed_is_another_game_and_the_same_is_the_same(quick: None, tmp_
 
 
 def test_the_marksman_wins_a_wave(quick: None) -> None:
-    console, rng = atari._console("space_invaders"), np.random.default_rng(0)
+    console, rng = atari._console(atari._rom("space_invaders")), np.random.default_rng(0)
     fewest = 36
     for _ in range(6000):
         ram = console.getRAM()

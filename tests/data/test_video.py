@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pcdnet.data import video
+from pcdnet.data import intake, video
 from pcdnet.data.sources import VIDEOS
 from pcdnet.data.video import count, images, read
 from pcdnet.data.view import View
@@ -150,11 +150,13 @@ def test_what_is_no_file_is_reported(tmp_path: Path) -> None:
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path / "a.mkv")
-    with pytest.raises(PcdnetError, match="48x64 pixels, more than the limit of 3,000; give a smaller"):
-        list(images(path, most_pixels=3000))
-    monkeypatch.setattr(video, "MOST_BYTES", 5 * 48 * 64 * 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(video, "MOST_PIXELS", 3000)
+        with pytest.raises(PcdnetError, match="48x64 pixels, more than the limit of 3,000; give a smaller"):
+            list(images(path))
+    monkeypatch.setattr(intake, "MOST_BYTES", 5 * 48 * 64 * 3)
     assert len(read(path, limit=5)) == 5
-    with pytest.raises(PcdnetError, match="take more than the limit .*; use stride, crop or resize"):
+    with pytest.raises(PcdnetError, match="more than the limit .*; use resize, crop or stride"):
         read(path)
     assert len(read(path, view=View(resize=(12, 16)))) == MANY
 

@@ -118,11 +118,11 @@ def test_a_crop_is_the_slice(data: st.DataObject) -> None:
             "column -1 is empty or begins outside of images; give top, left, height and width of a part",
         ),
         (lambda: View(crop=(0, 0, 5, 0)), "5x0 at row 0, column 0 is empty"),
-        (lambda: View(resize=(0, 5)), "resized to 0x5; give a height and a width from 1 as resize"),
+        (lambda: View(resize=(0, 5)), "resized to 0x5; give a height and a width from 1, .*, as resize$"),
         (lambda: View(resize=(10**5, 10**5)), "at most 67,108,864 pixels together"),
         (
             lambda: View(resize=(8000, 8000)).scenes(many(60)),
-            "60 images of 8000x8000 take more than the limit of 8 GiB",
+            "60 images of 8000x8000 take 10.7 GiB, more than the limit of 8 GiB; use resize, crop or stride, or fewer",
         ),
         *(
             (lambda crop=crop: View(crop=crop).image(RGB), "leaves images of 6x9")

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 VERSION = 2
 """Counts the recorder's changes: what an older one has kept on disk is not used again."""
-
 NOTHING, FIRE, RIGHT, LEFT, RIGHT_FIRE, LEFT_FIRE = 0, 1, 3, 4, 11, 12
 """Some of the 18 positions of the joystick, as the console's emulator numbers them."""
 
@@ -102,8 +101,7 @@ PILOTS: tuple[Pilot, ...] = (restless, steady, gunner)
 
 def games() -> tuple[str, ...]:
     """The names of all games that can be recorded: those that one can play alone."""
-    _, roms = _emulator()
-    return tuple(game for game in sorted(roms.get_all_rom_ids()) if _rom(game))
+    return tuple(_roms())
 
 
 def generate(count: int, seed: int, game: str, *, quiet: bool = False) -> Scenes:
@@ -124,7 +122,7 @@ def record(
         raise PcdnetError(f"{count} frames were asked for; give a count of at least 1")
     if seed < 0:
         raise PcdnetError(f"the seed is {seed}; give 0 or a positive integer")
-    _check(game)
+    _rom(game)  # refuses what is no game
     made_by = repr((VERSION, game, count, seed, top, [pilot.__name__ for pilot in pilots]))
     path = cache() / f"{game}-{count}-{seed}-{hashlib.sha256(made_by.encode()).hexdigest()[:12]}.npz"
     kept = _kept(path, count)
@@ -148,12 +146,11 @@ def _gathered(taken: Iterable[Shot], count: int) -> Recording:
 
 def shots(game: str, *, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOTS) -> Iterator[Shot]:
     """Yield frames of several games in turn, without end and without any frame twice."""
-    _check(game)
-    consoles = [_console(game) for _ in range(_GAMES)]
-    generators = [np.random.Generator(np.random.PCG64([seed, index])) for index in range(_GAMES)]
+    rom = _rom(game)
+    consoles = [_console(rom) for _ in range(_GAMES)]
     played = [
-        _play(console, rng, pilots[index % len(pilots)])
-        for index, (console, rng) in enumerate(zip(consoles, generators, strict=True))
+        _play(console, np.random.Generator(np.random.PCG64([seed, index])), pilots[index % len(pilots)])
+        for index, console in enumerate(consoles)
     ]
     seen: set[bytes] = set()
     in_vain = 0
@@ -201,32 +198,35 @@ def _emulator() -> tuple[ModuleType, ModuleType]:
     return ale_py, roms
 
 
-def _check(game: str) -> None:
-    known = games()
+def _rom(game: str) -> Path:
+    """The file of a game, if there is such a game."""
+    known = _roms()
     if game not in known:
         near = difflib.get_close_matches(game.lower().replace("-", "_").replace(" ", "_"), known, n=3, cutoff=0.5)
         cure = f"use {' or '.join(near)}" if near else f"use one of {len(known)} names like space_invaders"
         raise PcdnetError(f"{game!r} is no Atari game known here; {cure}")
+    return known[game]
 
 
-def _rom(game: str) -> Path | None:
-    """The file of a game, if there is one and the emulator can play it; others would end the process."""
+def _roms() -> dict[str, Path]:
+    """The files of all games that the emulator can play; others would end the process."""
     ale_py, roms = _emulator()
-    with redirect_stdout(io.StringIO()), suppress(OSError):  # another folder for games is announced, or is not there
-        path: Path = roms.get_rom_path(game)
-        return path if ale_py.ALEInterface.isSupportedROM(path) else None
-    return None
+    found: dict[str, Path] = {}
+    for game in sorted(roms.get_all_rom_ids()):
+        with redirect_stdout(io.StringIO()), suppress(OSError):  # another folder for games is announced, or is missing
+            path = roms.get_rom_path(game)
+            if ale_py.ALEInterface.isSupportedROM(path):
+                found[game] = path
+    return found
 
 
-def _console(game: str) -> ALEInterface:
+def _console(rom: Path) -> ALEInterface:
     """A console with the game in it, silent and without a screen."""
     ale_py, _ = _emulator()
     console: ALEInterface = ale_py.ALEInterface()
     console.setInt("random_seed", 0)
     console.setFloat("repeat_action_probability", 0.0)
-    path = _rom(game)
-    assert path is not None, "games are checked before they are loaded"
-    console.loadROM(path)
+    console.loadROM(rom)
     return console
 
 

@@ -16,11 +16,8 @@ from pcdnet.scene import Boxes
 
 ARRAYS = ("boxes", "box_scene", "box_kind", "kinds", "scored")
 """The names of the arrays."""
-
 MOST_KINDS, LONGEST_KIND = 10_000, 200
 """More kinds than this, or longer names, are refused."""
-
-_FORMS = {"boxes": "boxes x 4", "box_scene": "boxes", "box_kind": "boxes", "kinds": "names", "scored": "names"}
 
 
 def wanted(names: Sequence[str]) -> list[str]:
@@ -39,7 +36,8 @@ def check_header(name: str, label: str, shape: tuple[int, ...], dtype: np.dtype[
     if dtype.kind not in ("iuf" if name == "boxes" else "iu"):
         raise PcdnetError(f"{label} is of type {dtype}; save {'numbers' if name == 'boxes' else 'integers'}")
     if shape != ((count, 4) if name == "boxes" else (count,)):
-        raise PcdnetError(f"{label} has shape {shape}, which does not fit {count} boxes; save {_FORMS[name]}")
+        form = "boxes x 4" if name == "boxes" else "boxes"
+        raise PcdnetError(f"{label} has shape {shape}, which does not fit {count} boxes; save {form}")
 
 
 def by_scene(

@@ -8,26 +8,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import prod
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import UInt8
 
 from pcdnet.data import coco
+from pcdnet.data.intake import check_memory
 from pcdnet.data.notes import Note, readable, some, to_stderr
 from pcdnet.data.pictures import Header, is_picture, read_header, read_picture
 from pcdnet.data.sources import PICTURES
-from pcdnet.data.view import MOST_BYTES, UNCHANGED, View
+from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.scene import Boxes, Scenes
 
+T = TypeVar("T")
+
 MOST_DAMAGED = 0.1
 """The share of images that may be damaged; they are skipped."""
-
 ANNOTATIONS = "annotations.json"
 """The file of true boxes in COCO form, in the folder of images or in the one above."""
-
 PARTS = ("train", "val", "test")
 """The folders that a folder may have instead of images, as many data sets do."""
 
@@ -44,7 +47,7 @@ def read(folder: str | Path, *, limit: int | None = None, view: View = UNCHANGED
         raise PcdnetError(f"{folder} holds no images; give a folder of {suffixes} files")
     chosen = everything[view.chosen(limit)]
     damaged: dict[str, str] = {}
-    headers = _headers(folder, chosen, damaged)
+    headers = dict(_sound(folder, chosen, read_header, damaged))
     _check_damage(folder, damaged, len(chosen))
     images, sizes = _images(folder, headers, view, damaged)
     _check_damage(folder, damaged, len(chosen))
@@ -79,14 +82,15 @@ def natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
     return [(int(part), "") if index % 2 else (0, part) for index, part in enumerate(parts)], name
 
 
-def _headers(folder: Path, chosen: Sequence[str], damaged: dict[str, str]) -> dict[str, Header]:
-    headers: dict[str, Header] = {}
-    for name in chosen:
+def _sound(
+    folder: Path, names: Iterable[str], read: Callable[[Path], T], damaged: dict[str, str]
+) -> Iterator[tuple[str, T]]:
+    """What is read of each file that can be read; the others are put down as damaged, with the reason."""
+    for name in names:
         try:
-            headers[name] = read_header(folder / name)
+            yield name, read(folder / name)
         except PcdnetError as error:
             damaged[name] = str(error)
-    return headers
 
 
 def _check_damage(folder: Path, damaged: dict[str, str], count: int) -> None:
@@ -104,23 +108,13 @@ def _images(
     """Decode the images whose headers are read; with the size that each has in its file, by name."""
     size = _one_size(folder, {name: header.size for name, header in headers.items()}, view)
     channels = 1 if view.grey else max(header.channels for header in headers.values())
-    total = len(headers) * size[0] * size[1] * channels
-    if total > MOST_BYTES:
-        raise PcdnetError(
-            f"the {len(headers)} images of {folder} take {total / 2**30:.1f} GiB, more than the limit of "
-            f"{MOST_BYTES / 2**30:.0f} GiB; use ",
-            *(Setting("resize"), ", ", Setting("crop"), " or ", Setting("stride")),
-        )
-    images = np.empty((len(headers), *size, channels), np.uint8)
+    shape = (len(headers), *size, channels)
+    check_memory(prod(shape), f"the {len(headers)} images of {folder}")
+    images = np.empty(shape, np.uint8)
     sizes: dict[str, tuple[int, int]] = {}
-    for name, header in headers.items():
-        try:
-            picture = read_picture(folder / name)
-        except PcdnetError as error:
-            damaged[name] = str(error)
-            continue
+    for name, picture in _sound(folder, headers, read_picture, damaged):
         found = picture.shape[:2]
-        if found != header.size:  # EXIF data behind the pixels turn it
+        if found != headers[name].size:  # EXIF data behind the pixels turn it
             _one_size(folder, {**{other: header.size for other, header in headers.items()}, name: found}, view)
         images[len(sizes)] = view.image(picture)
         sizes[name] = found
@@ -133,9 +127,8 @@ def _one_size(folder: Path, sizes: dict[str, tuple[int, int]], view: View) -> tu
     usual = Counter(seen.values()).most_common(1)[0][0]
     others = [f"{name} ({size[0]}x{size[1]})" for name, size in seen.items() if size != usual]
     if others:
-        height, width = usual
         raise PcdnetError(
-            f"the images of {folder} are not of one size: most are {height}x{width}, but not {some(others)}; use ",
+            f"the images of {folder} are not of one size: most are {usual[0]}x{usual[1]}, but not {some(others)}; use ",
             *(Setting("resize", usual), ", or ", Setting("crop"), " for a part that all of them have"),
         )
     return usual

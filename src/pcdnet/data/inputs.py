@@ -26,7 +26,7 @@ from pcdnet.errors import PcdnetError
 
 STDIN = "-"
 """The path that stands for standard input."""
-USABLE = f"{usable(FILES)}, a pattern of them, or {STDIN} for a picture on standard input"
+USABLE = f"{usable(FILES)}, or a pattern of them, or {STDIN} for a picture on standard input"
 """What a path can name, in words."""
 MOST_STDIN = 256 * 2**20
 """Bytes that are read from standard input at most."""
@@ -59,7 +59,7 @@ class Input:
     def count(self, stride: int = 1) -> int:
         """How many images it holds, or claims to hold: a video may err, and of a broken file one is awaited."""
         try:
-            return -(-max(1, self.source.stream.count(self.path)) // (stride if self.source.strided else 1))
+            return -(-max(1, self.source.count(self.path)) // (stride if self.source.strided else 1))
         except Exception:  # it is for a display; what is wrong with the file is reported when it is read
             return 1
 
@@ -68,7 +68,7 @@ class Input:
         if self.content is not None:
             yield 0, read_picture(io.BytesIO(self.content), name=self.name)
         else:
-            yield from self.source.stream.images(self.path, stride=stride if self.source.strided else 1)
+            yield from self.source.images(self.path, stride=stride if self.source.strided else 1)
 
     def image_name(self, number: int) -> str:
         """The name of an image; in a file of many its number follows the file's."""
@@ -147,16 +147,13 @@ def _titled(inputs: list[Input]) -> list[Input]:
     """The inputs with titles: the names of their files without suffix, and a mark where that is not enough."""
     plain = [_plain(one.path.stem) for one in inputs]
     often = Counter(title.casefold() for title in plain)  # some file systems take a and A for the same
+    marks = [f"-{hashlib.sha256(one.name.encode()).hexdigest()[:8]}" for one in inputs]
     return [
-        replace(one, title=title if often[title.casefold()] == 1 else f"{title}-{_mark(one.name)}")
-        for one, title in zip(inputs, plain, strict=True)
+        replace(one, title=title + (mark if often[title.casefold()] > 1 else ""))
+        for one, title, mark in zip(inputs, plain, marks, strict=True)
     ]
 
 
 def _plain(stem: str) -> str:
     kept = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in stem[:LONGEST_TITLE])
     return kept.strip(".") or "_"
-
-
-def _mark(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()[:8]

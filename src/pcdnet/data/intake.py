@@ -12,6 +12,8 @@ from pcdnet.errors import PcdnetError, Setting
 
 MOST_PIXELS = 64 * 2**20
 """Images of more pixels than this are refused: a few kilobytes can claim any size."""
+MOST_BYTES = 8 * 2**30
+"""Images that together take more memory than this are refused."""
 
 
 def fitted(
@@ -56,11 +58,26 @@ def resized(image: UInt8[np.ndarray, "H W C"], size: tuple[int, int]) -> UInt8[n
 def check_size(size: tuple[int, int]) -> tuple[int, int]:
     """The height and width, if images can be brought to them."""
     if min(size) < 1 or size[0] * size[1] > MOST_PIXELS:
-        raise PcdnetError(
-            f"images cannot be resized to {size[0]}x{size[1]}; give a height and a width from 1 as ",
-            *(Setting("resize"), f", of at most {MOST_PIXELS:,} pixels together"),
-        )
+        sides = f"a height and a width from 1, of at most {MOST_PIXELS:,} pixels together, as "
+        raise PcdnetError(f"images cannot be resized to {size[0]}x{size[1]}; give {sides}", Setting("resize"))
     return size
+
+
+def check_stack(shape: tuple[int, ...], label: str) -> None:
+    """Refuse a shape that is not that of a stack of images; `label` is for messages."""
+    if len(shape) not in (3, 4) or shape[3:] not in ((), (1,), (3,)) or 0 in shape:
+        raise PcdnetError(
+            f"{label} has shape {shape}; give at least one image, as images x height x width x channels with 1 or 3 "
+            f"channels, or as images x height x width of grey images"
+        )
+
+
+def check_memory(size: int, what: str, cure: Sequence[str | Setting] | None = None) -> None:
+    """Refuse images that take more bytes than the limit; `cure` ends the message."""
+    if size > MOST_BYTES:
+        usual = "use ", Setting("resize"), ", ", Setting("crop"), " or ", Setting("stride"), ", or fewer images"
+        problem = f"{what} take {size / 2**30:.1f} GiB, more than the limit of {MOST_BYTES / 2**30:.0f} GiB; "
+        raise PcdnetError(problem, *(cure or usual))
 
 
 def from_fractions(values: Float[np.ndarray, "*shape"], label: str) -> UInt8[np.ndarray, "*shape"]:
@@ -68,5 +85,4 @@ def from_fractions(values: Float[np.ndarray, "*shape"], label: str) -> UInt8[np.
     least, most = float(values.min()), float(values.max())
     if not (least >= 0 and most <= 1):  # not a number is neither
         raise PcdnetError(f"{label} has values from {least:g} to {most:g}; give fractions of 0 to 1, or 8 bits")
-    scaled: UInt8[np.ndarray, "*shape"] = np.rint(values * 255).astype(np.uint8)
-    return scaled
+    return (values * 255).round().astype(np.uint8)

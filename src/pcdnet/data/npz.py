@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
@@ -18,9 +18,9 @@ import numpy as np
 from jaxtyping import Integer, Shaped, UInt8
 
 from pcdnet.data import box_arrays
-from pcdnet.data.intake import MOST_PIXELS
+from pcdnet.data.intake import MOST_PIXELS, check_memory, check_stack
 from pcdnet.data.notes import Note, readable, some, to_stderr
-from pcdnet.data.view import MOST_BYTES, UNCHANGED, View
+from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Scenes
 
@@ -42,14 +42,9 @@ class _Member:
     dtype: np.dtype[np.generic]
     """The type of its values."""
 
-    @property
-    def bytes(self) -> int:
-        """How much memory its values take."""
-        return prod(self.shape) * self.dtype.itemsize
-
     def first(self, count: int) -> _Member:
         """The same array, as if it had no more entries than these along its first axis."""
-        return _Member(self.label, self.stream, (min(count, self.shape[0]), *self.shape[1:]), self.dtype)
+        return replace(self, shape=(min(count, self.shape[0]), *self.shape[1:]))
 
 
 def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
@@ -60,8 +55,7 @@ def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, 
     `box_arrays`.
     """
     path, stop = Path(path), view.chosen(limit).stop
-    with _opened(path, ("image",), _ground_truth_arrays) as members:
-        _check_sizes(members)
+    with _opened(path, _with_ground_truth) as members:
         count = members["image"].shape[0]
         if stop is not None:
             members |= {name: one.first(stop) for name, one in members.items() if name not in box_arrays.ARRAYS}
@@ -81,8 +75,7 @@ def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, 
 
 def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
     """Yield every `stride`-th image with its number; what the file claims beyond its end is reported when reached."""
-    with _opened(Path(path), ("image",)) as members:
-        _check_sizes(members)
+    with _opened(Path(path)) as members:
         member = members["image"]
         N, H, W = member.shape[:3]
         if H * W > MOST_PIXELS:
@@ -99,37 +92,38 @@ def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np
 
 def count(path: str | Path) -> int:
     """How many images the file claims to hold."""
-    with _opened(Path(path), ("image",)) as members:
-        _check_sizes(members)
+    with _opened(Path(path)) as members:
         return members["image"].shape[0]
 
 
 def arrays(path: str | Path, names: Sequence[str]) -> list[Shaped[np.ndarray, "*any"]]:
     """Return the arrays of these names, of any shape and type; their meaning is for the caller to check."""
-    with _opened(Path(path), names) as members:
+    with _opened(Path(path), lambda _: names) as members:
         return [*_unpacked(members, Path(path)).values()]
 
 
 @contextmanager
 def _opened(
-    path: Path, needed: Sequence[str], further: Callable[[Sequence[str]], Sequence[str]] = lambda _: ()
+    path: Path, wanted: Callable[[Sequence[str]], Sequence[str]] = lambda _: ("image",)
 ) -> Iterator[dict[str, _Member]]:
     """The arrays with their headers read; whatever goes wrong until the file is closed is reported as one sentence."""
     try:
         with readable(path, "an .npz file"), ExitStack() as stack:
             file = stack.enter_context(zipfile.ZipFile(path))
             names = [name.removesuffix(".npy") for name in file.namelist()]
-            for name in needed:
-                if name not in names:
-                    there = some(names, 5) or "nothing"
-                    raise PcdnetError(f"{path} has no array {name!r} (it holds {there}); save it under that name")
-            yield {name: _member(file, name, path, stack) for name in (*needed, *further(names))}
+            missing = [name for name in wanted(names) if name not in names]
+            if missing:
+                there = some(names, 5) or "nothing"
+                raise PcdnetError(f"{path} has no array {missing[0]!r} (it holds {there}); save it under that name")
+            members = {name: _member(file, name, path, stack) for name in wanted(names)}
+            _check_headers(members)
+            yield members
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise PcdnetError(f"{path} is no sound .npz file ({error}); save it again with numpy.savez") from None
 
 
-def _ground_truth_arrays(names: Sequence[str]) -> list[str]:
-    return [*[name for name in _LABELS if name in names][:1], *box_arrays.wanted(names)]
+def _with_ground_truth(names: Sequence[str]) -> list[str]:
+    return ["image", *[name for name in _LABELS if name in names][:1], *box_arrays.wanted(names)]
 
 
 def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _Member:
@@ -151,18 +145,14 @@ def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _
     return _Member(label, stream, shape, dtype)
 
 
-def _check_sizes(members: dict[str, _Member]) -> None:
+def _check_headers(members: dict[str, _Member]) -> None:
     """Refuse what cannot be images and their ground truth, before anything is unpacked."""
+    if "image" not in members:
+        return
     image = members["image"]
     if image.dtype != np.uint8:
         raise PcdnetError(f"{image.label} is of type {image.dtype}; save uint8 values of 0 to 255")
-    if len(image.shape) not in (3, 4) or (len(image.shape) == 4 and image.shape[3] not in (1, 3)):
-        raise PcdnetError(
-            f"{image.label} has shape {image.shape}; save images x height x width x channels with 1 or 3 channels, "
-            f"or images x height x width of grey images"
-        )
-    if 0 in image.shape:
-        raise PcdnetError(f"{image.label} has shape {image.shape}, so no pixel; save at least one image")
+    check_stack(image.shape, image.label)
     N, H, W = image.shape[:3]
     for name, member in members.items():
         if name in box_arrays.ARRAYS:
@@ -182,12 +172,8 @@ def _check_sizes(members: dict[str, _Member]) -> None:
 
 
 def _unpacked(members: dict[str, _Member], path: Path) -> dict[str, Shaped[np.ndarray, "*any"]]:
-    total = sum(member.bytes for member in members.values())
-    if total > MOST_BYTES:
-        raise PcdnetError(
-            f"{path} unpacks to {total / 2**30:.1f} GiB, more than the limit of {MOST_BYTES / 2**30:.0f} GiB; "
-            f"split it into smaller files"
-        )
+    total = sum(prod(member.shape) * member.dtype.itemsize for member in members.values())
+    check_memory(total, f"the arrays of {path}", ("split it into smaller files",))
     return {name: _values(member) for name, member in members.items()}
 
 
@@ -218,11 +204,9 @@ def _labels(arrays: dict[str, Shaped[np.ndarray, "*any"]], path: Path) -> Intege
             raise PcdnetError(
                 f"'labels' of {path} goes down to {labels.min()}; save 0 for background and 1, 2, ... for objects"
             )
-        native: Integer[np.ndarray, "N H W"] = labels.astype(labels.dtype.newbyteorder("="), copy=False)
-        return native
+        return labels.astype(labels.dtype.newbyteorder("="), copy=False)
     if "mask" in arrays:
         mask = arrays["mask"]
         # A pixel that no entity claims is background: the first of equals wins.
-        first: Integer[np.ndarray, "N H W"] = (mask[..., 0] if mask.ndim == 5 else mask).argmax(axis=1).astype(np.int32)
-        return first
+        return np.asarray((mask[..., 0] if mask.ndim == 5 else mask).argmax(axis=1), np.int32)
     return None

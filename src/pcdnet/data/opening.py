@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcdnet.data import folder
-from pcdnet.data.intake import from_fractions
+from pcdnet.data.intake import check_stack, from_fractions
 from pcdnet.data.notes import Note, to_stderr
 from pcdnet.data.sources import GENERATED, TRAINING_SEED, VALIDATION_SEED, Source, source_of, usable
 from pcdnet.data.view import UNCHANGED, View
@@ -28,35 +28,17 @@ VALIDATION_SCENES = 320
 
 
 def open_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
-    """Return at most `count` scenes of what `name` stands for.
+    """Return at most `count` scenes of what a name or path stands for.
 
-    Parameters
-    ----------
-    name
-        A name or path that one of `pcdnet.data.sources` recognises.
-    count
-        How many scenes at most; of generated ones exactly as many.
-    seed
-        Seed of generated scenes; files have none.
-    view
-        The part, size and colours in which images are seen.
-    note
-        Called for what is odd or skipped, damaged images for example.
-
-    Examples
-    --------
-    >>> open_data("tetrominoes", count=3, seed=0).images.shape
-    (3, 35, 35, 3)
+    `seed` is for generated scenes, of which there are as many as that. `note` is called for what is odd or skipped.
     """
     if count < 1:
         raise PcdnetError(f"{count} scenes were asked for; give a count of at least 1")
     source = _source(name)
     if not source.generated:
-        return source.reader.read(_opened_part(Path(name), note), limit=count, view=view, note=note)
+        return source.read(_opened_part(Path(name), note), limit=count, view=view, note=note)
     if view.stride != 1:
-        raise PcdnetError(
-            f"{name} is made by seed, so a stride of {view.stride} skips nothing; leave out ", Setting("stride")
-        )
+        raise PcdnetError(f"{name} is made by seed, so no scene can be skipped; leave out ", Setting("stride"))
     return view.scenes(source.generate(str(name), count=count, seed=seed))
 
 
@@ -70,18 +52,7 @@ def to_scenes(
 ) -> Scenes:
     """Return whatever a Python caller has as Scenes: a name or path, an array, or Scenes; at most `count` of them.
 
-    Parameters
-    ----------
-    data
-        What `open_data` takes; or images x height x width, with or without 1 or 3 channels at the end, uint8 of 0 to
-        255 or floats of 0 to 1; or Scenes.
-    count, seed, view, note
-        As for `open_data`.
-
-    Examples
-    --------
-    >>> to_scenes(np.full((2, 8, 9), 0.5)).images.shape
-    (2, 8, 9, 1)
+    An array is images x height x width, with or without 1 or 3 channels at the end; uint8, or floats of 0 to 1.
     """
     if isinstance(data, str | Path):
         return open_data(data, count=count, seed=seed, view=view, note=note)
@@ -131,19 +102,14 @@ def held_out_data(name: str | Path, *, count: int, seed: int, view: View = UNCHA
 
 def _pixels(images: NDArray[np.generic]) -> NDArray[np.uint8]:
     """The images as 8 bits with their channels last."""
-    shape = images.shape
-    channels = 1 if images.ndim == 3 else shape[-1] if images.ndim == 4 else 0
-    # A stack of grey images that are three pixels wide is far less likely than one image with its channels.
-    if channels not in (1, 3) or 0 in shape or (images.ndim == 3 and shape[2] in (1, 3)):
-        raise PcdnetError(
-            f"the images are an array of shape {shape}; give images x height x width x channels with 1 or 3 channels, "
-            f"or images x height x width of grey images"
-        )
+    check_stack(images.shape, "the array")
+    if images.ndim == 3 and images.shape[2] in (1, 3):  # far more likely than a stack of images so narrow
+        raise PcdnetError(f"the array has shape {images.shape}, which looks like one image; give a stack, array[None]")
     if images.dtype.kind == "f":
-        images = from_fractions(images, "the array of images")
+        images = from_fractions(images, "the array")
     if images.dtype != np.uint8:
-        raise PcdnetError(f"the images are of type {images.dtype}; give uint8 of 0 to 255, or floats of 0 to 1")
-    return images.reshape(*shape[:3], channels).astype(np.uint8, copy=False)
+        raise PcdnetError(f"the array is of type {images.dtype}; give uint8 of 0 to 255, or floats of 0 to 1")
+    return images.reshape(*images.shape[:3], -1).astype(np.uint8, copy=False)
 
 
 def _source(name: str | Path) -> Source:
@@ -173,14 +139,7 @@ def _alike(train: Scenes, valid: Scenes) -> tuple[Scenes, Scenes]:
         one, other = ("x".join(map(str, scenes.images.shape[1:])) for scenes in (train, valid))
         raise PcdnetError(
             f"the images of {train.name} are {one} (height, width, channels), those of {valid.name} {other}; use ",
-            *(
-                Setting("resize"),
-                " or ",
-                Setting("crop"),
-                " for the size, ",
-                Setting("grey", True),
-                " for the channels",
-            ),
+            *(Setting("resize"), ", ", Setting("crop"), " or ", Setting("grey", True), " to make them alike"),
         )
     return train, valid
 
@@ -193,9 +152,7 @@ def _unknown(name: str) -> str:
     except OSError as error:  # too long for a name, for example
         return f"{name[:40]!r}... cannot be looked up ({error.strerror}); use {usable()}"
     known = [source.name for source in GENERATED]
-    alike = get_close_matches(name.lower().replace("_", "-"), known, n=1, cutoff=0.75)
-    if alike and not there:
-        return f"{name!r} is no data known here; did you mean {alike[0]}?"
-    if not there and (path.suffix or len(path.parts) > 1):
-        return f"{name!r} does not exist; use {usable()}"
-    return f"{name!r} is no data known here; use {usable()}"
+    alike = [] if there else get_close_matches(name.lower().replace("_", "-"), known, n=1, cutoff=0.75)
+    missing = not there and not alike and (path.suffix or len(path.parts) > 1)
+    cure = f"did you mean {alike[0]}?" if alike else f"use {usable()}"
+    return f"{name!r} {'does not exist' if missing else 'is no data known here'}; {cure}"

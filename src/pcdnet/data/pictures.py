@@ -10,7 +10,7 @@ import io
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,11 +25,8 @@ from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Scenes
 
-BinaryFile = io.BytesIO | io.BufferedReader
-"""Bytes in memory, or a file that is open for reading."""
-
-PictureFile = str | Path | BinaryFile
-"""Where a picture is read from."""
+PictureFile = str | Path | io.BytesIO | io.BufferedReader
+"""Where a picture is read from: a path, bytes in memory, or a file that is open for reading."""
 
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
 _GREY = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"})
@@ -85,10 +82,9 @@ def read_picture(
 def read_header(source: PictureFile, *, most_pixels: int = MOST_PIXELS, name: str | None = None) -> Header:
     """Return the size and the channels of a picture without decoding it; damage further on goes unnoticed."""
     with _opened(source, most_pixels, name) as (image, _):
-        turned = False
         # PNG may carry EXIF behind the pixels, and would be decoded to look; TIFF has its size turned already.
-        if image.format in ("JPEG", "MPO", "WEBP") or "exif" in image.info:
-            turned = _orientation(image) in _TURNED
+        known = image.format in ("JPEG", "MPO", "WEBP") or "exif" in image.info
+        turned = known and _orientation(image) in _TURNED
         size = (image.width, image.height) if turned else (image.height, image.width)
         return Header(size=size, channels=1 if image.mode in _GREY else 3)
 
@@ -99,8 +95,13 @@ def _opened(source: PictureFile, most_pixels: int, name: str | None) -> Iterator
     label = name or (str(source) if isinstance(source, str | Path) else "the picture")
     try:
         # Pillow warns of what is odd; odd pictures are common, and unusable ones raise.
-        with _QUIET, warnings.catch_warnings(), _stream(source) as stream:
+        with (
+            _QUIET,
+            warnings.catch_warnings(),
+            Path(source).open("rb") if isinstance(source, str | Path) else nullcontext(source) as stream,
+        ):
             warnings.simplefilter("ignore")
+            stream.seek(0)
             if not stream.read(1):
                 raise PcdnetError(f"{label} is empty; save the picture again")
             stream.seek(0)
@@ -125,17 +126,6 @@ def _opened(source: PictureFile, most_pixels: int, name: str | None) -> Iterator
     except Exception as error:  # decoders that stumble over damage raise nearly anything
         reason = str(getattr(error, "strerror", None) or error) or type(error).__name__
         raise PcdnetError(f"{label} cannot be read as a picture ({reason}); save it again") from None
-
-
-@contextmanager
-def _stream(source: PictureFile) -> Iterator[BinaryFile]:
-    """The binary file, opened and closed here if it is given by its path."""
-    if isinstance(source, str | Path):
-        with Path(source).open("rb") as file:
-            yield file
-    else:
-        source.seek(0, io.SEEK_SET)
-        yield source
 
 
 def _orientation(image: Image.Image) -> int | None:

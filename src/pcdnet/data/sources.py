@@ -1,7 +1,8 @@
 """Sources: all that images can come from, one entry each.
 
 A source is a file of this package and an entry in `SOURCES`; what `--data` takes, what `decompose` takes, the help and
-the messages follow. This file is imported for every `--help`, so it is cheap, and a reader is imported when it is used.
+the messages follow. The file has `generate` if scenes are made by seed, and otherwise `read`, `images` and `count`. A
+file is imported when it is used, since this registry is imported for every `--help`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,25 +28,6 @@ PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif")
 VIDEOS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".gif")
 RECORDS = (".tfrecords", ".tfrecord")
 """How the names of pictures, videos and records end, in lower case."""
-
-
-@runtime_checkable
-class Reader(Protocol):
-    """What the file of a source offers whose images lie in files and folders."""
-
-    def read(self, path: Path, *, limit: int | None, view: View, note: Note) -> Scenes:
-        """At most so many scenes, as they are to be seen; `note` is called for what is odd or skipped."""
-
-
-@runtime_checkable
-class Stream(Reader, Protocol):
-    """What it also offers if they lie in one file; a folder is streamed file by file."""
-
-    def images(self, path: Path, *, stride: int) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
-        """Every `stride`-th image with its number, one held at a time."""
-
-    def count(self, path: Path) -> int:
-        """How many images the file claims to hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +56,6 @@ class Source:
         """Whether its scenes are made by seed, and not read from a file."""
         return self.training is not None
 
-    @property
-    def reader(self) -> Reader:
-        """What reads its files and folders."""
-        return cast(Reader, self._module())
-
-    @property
-    def stream(self) -> Stream:
-        """What reads a file of it image by image."""
-        return cast(Stream, self._module())
-
     def recognises(self, name: str) -> bool:
         """Whether a name or path is of this source: it is its name, ends as its files do, or is a folder."""
         if self.generated:
@@ -101,7 +72,20 @@ class Source:
         made: Scenes = self._module().generate(count, seed, *name.split(":", 1)[1:])
         return made
 
-    def _module(self) -> ModuleType:
+    def read(self, path: Path, *, limit: int | None, view: View, note: Note) -> Scenes:
+        """At most so many scenes of a file or folder, as they are to be seen; `note` is called for what is odd."""
+        found: Scenes = self._module().read(path, limit=limit, view=view, note=note)
+        return found
+
+    def images(self, path: Path, *, stride: int) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
+        """Every `stride`-th image of a file with its number, one held at a time; a folder is streamed file by file."""
+        yield from self._module().images(path, stride=stride)
+
+    def count(self, path: Path) -> int:
+        """How many images a file claims to hold."""
+        return int(self._module().count(path))
+
+    def _module(self) -> Any:
         return import_module(f"pcdnet.data.{self.module or self.name.partition(':')[0].replace('-', '_')}")
 
 

@@ -23,10 +23,8 @@ from pcdnet.scene import Boxes, Scenes
 
 TOP = 25
 """Rows that are taken off the top: those of the score, and of the UFO."""
-
 KINDS = (*(f"alien {row}" for row in range(1, 7)), "shield", "cannon", "bullet", "rubble")
 """What boxes are about; aliens are numbered by their row, from the top, and keep their kind in both of their shapes."""
-
 SCORED = KINDS[:8]
 """The kinds that a model should find: aliens, shields and the cannon."""
 

@@ -17,7 +17,6 @@ from pcdnet.scene import Scene, Scenes
 
 SIZE = 35
 """Height and width of an image."""
-
 SPRITES = 3
 """Sprites in a scene."""
 
@@ -85,11 +84,8 @@ class TetrominoScenes(Scenes):
     def scenes(self) -> Iterator[Scene]:
         """Yield the scenes one by one with images in [0, 1]."""
         for index, (image, labels) in enumerate(zip(self.images, self.labels, strict=True)):
-            yield Scene(
-                image=image.astype(np.float32) / 255,
-                labels=labels.astype(np.int32),
-                name=f"{self.name}-{index}",
-            )
+            name = f"{self.name}-{index}"
+            yield Scene(image=image.astype(np.float32) / 255, labels=labels.astype(np.int32), name=name)
 
 
 def render(

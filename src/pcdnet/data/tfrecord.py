@@ -199,22 +199,16 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
     while at < len(data):
         key, at = _varint(data, at)
         number, wire = key >> 3, key & 7
-        if number == 0:
-            raise _MalformedError("a field has number 0")
+        if number == 0 or wire not in (0, 1, 2, 5):
+            raise _MalformedError(f"a field has number {number} and wire type {wire}")
+        value, at = _varint(data, at) if wire in (0, 2) else (8 if wire == 1 else 4, at)
         if wire == 0:
-            value, at = _varint(data, at)
             yield number, wire, value
             continue
-        if wire == 2:
-            length, at = _varint(data, at)
-        elif wire in (1, 5):
-            length = 8 if wire == 1 else 4
-        else:
-            raise _MalformedError(f"a field has wire type {wire}")
-        if length > len(data) - at:
+        if value > len(data) - at:
             raise _MalformedError("a field is cut off")
-        yield number, wire, data[at : at + length]
-        at += length
+        yield number, wire, data[at : at + value]
+        at += value
 
 
 def _messages(data: memoryview, wanted: int) -> Iterator[memoryview]:

@@ -7,6 +7,7 @@ lists of other files and addresses to open. A video that is cut off gives the fr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import UInt8
 
-from pcdnet.data.intake import MOST_PIXELS
+from pcdnet.data.intake import MOST_PIXELS, check_memory
 from pcdnet.data.notes import Note, readable, to_stderr
 from pcdnet.data.sources import VIDEOS
-from pcdnet.data.view import MOST_BYTES, UNCHANGED, View
+from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.scene import Scenes
 
@@ -34,67 +35,52 @@ def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, 
     path = Path(path)
     view.chosen(limit)  # refuses a limit that is none
     found: dict[int, UInt8[np.ndarray, "H W C"]] = {}
-    room = MOST_BYTES
+    total = 0
     for number, frame in islice(images(path, stride=view.stride, note=note), limit):
         view.size(frame.shape[:2], f"frames of {path}")
         image = view.image(frame)
         H, W, C = next(iter(found.values()), image).shape
         if image.shape != (H, W, C):
-            size = "x".join(map(str, image.shape[:2]))
-            raise PcdnetError(f"{path} changes from {H}x{W} to {size}; use ", Setting("resize", (H, W)))
-        room -= image.size
-        if room < 0:
-            raise PcdnetError(
-                f"the frames of {path} take more than the limit of {MOST_BYTES / 2**30:.0f} GiB; use ",
-                *(Setting("stride"), ", ", Setting("crop"), " or ", Setting("resize"), ", or fewer frames"),
-            )
+            h, w = image.shape[:2]
+            raise PcdnetError(f"{path} changes from {H}x{W} to {h}x{w}; use ", Setting("resize", (H, W)))
+        total += image.size
+        check_memory(total, f"the frames of {path}")
         found[number] = image if image.base is None else image.copy()  # a crop would keep the whole frame alive
     names = tuple(f"{path.stem}-{number:06}" for number in found)
     return Scenes(images=np.stack([*found.values()]), names=names, name=path.name)
 
 
 def images(
-    path: str | Path, *, stride: int = 1, most_pixels: int = MOST_PIXELS, note: Note = to_stderr
+    path: str | Path, *, stride: int = 1, note: Note = to_stderr
 ) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
     """Yield every `stride`-th frame of a video with its number as it is decoded; C is 1 for grey videos, else 3."""
     path = Path(path)
     View(stride=stride)  # refuses a stride that is none
-    errors = _av().error
     number = 0
-    try:
-        with _container(path) as container:
-            stream = _stream(container, path, most_pixels)
+    with _opened(path) as (container, stream):
+        try:
             for frame in _decoded(container, stream, path, note):
                 if number % stride == 0:
                     yield number, _array(frame)
                 number += 1
-    except errors.FFmpegError as error:
-        if number == 0:
-            raise _unreadable(path, error) from None
-        note(f"{path} is damaged after frame {number}; what comes before is used")
+        except _av().error.FFmpegError:
+            if number == 0:
+                raise
+            note(f"{path} is damaged after frame {number}; what comes before is used")
     if number == 0:
         raise PcdnetError(f"{path} has no frame that can be decoded; give a sound video file")
 
 
 def count(path: str | Path) -> int:
     """How many frames a video claims to have; 0 if it claims nothing. A file that is cut off has fewer."""
-    path = Path(path)
-    try:
-        with _container(path) as container:
-            return _claimed(container, _stream(container, path, MOST_PIXELS))
-    except _av().error.FFmpegError as error:
-        raise _unreadable(path, error) from None
+    with _opened(Path(path)) as (container, stream):
+        return _claimed(container, stream)
 
 
 def _claimed(container: InputContainer, stream: VideoStream) -> int:
     if stream.frames or not container.duration or not stream.average_rate:
         return stream.frames
     return int(container.duration / 1_000_000 * stream.average_rate)  # containers count microseconds
-
-
-def _unreadable(path: Path, error: Any) -> PcdnetError:
-    reason = error.strerror or error
-    return PcdnetError(f"{path} cannot be read as a video ({reason}); give a sound video file")
 
 
 def _av() -> Any:
@@ -106,8 +92,20 @@ def _av() -> Any:
     return av
 
 
-def _container(path: Path) -> InputContainer:
-    """The file as a container of the kind that its first bytes show, and of no other."""
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
+    """The file and its video; whatever PyAV says of it until it is closed is reported as one sentence."""
+    av = _av()
+    try:
+        with av.open(str(path.absolute()), format=_container(path), metadata_errors="replace") as container:
+            yield container, _stream(container, path)
+    except av.error.FFmpegError as error:
+        reason = error.strerror or error
+        raise PcdnetError(f"{path} cannot be read as a video ({reason}); give a sound video file") from None
+
+
+def _container(path: Path) -> str:
+    """The kind of container that the first bytes of a file show."""
     with readable(path, "a video"), path.open("rb") as file:
         start = file.read(12)
     if not start:
@@ -118,25 +116,22 @@ def _container(path: Path) -> InputContainer:
         "avi": start[:4] == b"RIFF" and start[8:] == b"AVI ",
         "gif": start[:4] == b"GIF8",
     }
-    kind = next((kind for kind, fits in kinds.items() if fits), None)
-    if kind is None:
-        raise PcdnetError(f"{path} is no video of a known kind; give one of {', '.join(VIDEOS)}")
-    container: InputContainer = _av().open(str(path.absolute()), format=kind, metadata_errors="replace")
-    return container
+    for kind, fits in kinds.items():
+        if fits:
+            return kind
+    raise PcdnetError(f"{path} is no video of a known kind; give one of {', '.join(VIDEOS)}")
 
 
-def _stream(container: InputContainer, path: Path, most_pixels: int) -> VideoStream:
+def _stream(container: InputContainer, path: Path) -> VideoStream:
     if not container.streams.video:
         raise PcdnetError(f"{path} has no pictures, only sound or text; give a video")
     stream = container.streams.video[0]
     if getattr(stream, "codec_context", None) is None:  # PyAV leaves it out where it has no decoder
         raise PcdnetError(f"{path} is written in a way that is unknown here; convert it to H.264 in .mp4")
-    if stream.width * stream.height > most_pixels:
-        raise PcdnetError(
-            f"the frames of {path} have {stream.height}x{stream.width} pixels, more than the limit of {most_pixels:,}; "
-            f"give a smaller video"
-        )
-    stream.codec_context.options = {"max_pixels": str(most_pixels)}  # frames may differ from what the file says
+    if stream.width * stream.height > MOST_PIXELS:
+        size = f"{stream.height}x{stream.width} pixels, more than the limit of {MOST_PIXELS:,}"
+        raise PcdnetError(f"the frames of {path} have {size}; give a smaller video")
+    stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}  # frames may differ from what the file says
     return stream
 
 

@@ -9,15 +9,12 @@ from math import prod
 import numpy as np
 from jaxtyping import Integer, UInt8
 
-from pcdnet.data.intake import check_size, in_grey, resized
+from pcdnet.data.intake import check_memory, check_size, in_grey, resized
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.scene import Boxes, Scenes
 
 VISIBLE = 0.5
 """Boxes of which less than this share lies inside a crop do not count; the others are cut at its border."""
-
-MOST_BYTES = 8 * 2**30
-"""Images that together take more memory than this are refused."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,8 +33,8 @@ class View:
     def __post_init__(self) -> None:
         if self.stride < 1:
             raise PcdnetError(f"the stride is {self.stride}; give 1 for every scene, 2 for every other one")
-        if self.crop is not None and (min(self.crop[:2]) < 0 or min(self.crop[2:]) < 1):
-            raise self._misplaced("is empty or begins outside of images")
+        if self.crop is not None:
+            self.part(None)
         if self.resize is not None:
             check_size(self.resize)
 
@@ -47,11 +44,17 @@ class View:
             raise PcdnetError(f"the limit is {limit} scenes; give at least 1, or none to read all of them")
         return slice(0, None if limit is None else limit * self.stride, self.stride)
 
-    def part(self, size: tuple[int, ...], what: str = "images") -> tuple[int, int, int, int]:
-        """Top, left, height and width of what is seen of an image of that size; `what` is for messages."""
-        top, left, height, width = part = self.crop or (0, 0, size[0], size[1])
-        if top + height > size[0] or left + width > size[1]:
-            raise self._misplaced(f"leaves {what} of {size[0]}x{size[1]}")
+    def part(self, size: tuple[int, ...] | None, what: str = "images") -> tuple[int, int, int, int]:
+        """Top, left, height and width of what is seen of an image of that size, or any; `what` is for messages."""
+        H, W = size or (2**31, 2**31)
+        top, left, height, width = part = self.crop or (0, 0, H, W)
+        if min(top, left) < 0 or min(height, width) < 1 or top + height > H or left + width > W:
+            problem = "is empty or begins outside of images" if size is None else f"leaves {what} of {H}x{W}"
+            raise PcdnetError(
+                f"the crop of {height}x{width} at row {top}, column {left} {problem}; give top, left, height and width "
+                f"of a part of the images as ",
+                Setting("crop"),
+            )
         return part
 
     def size(self, size: tuple[int, ...], what: str = "images") -> tuple[int, int]:
@@ -62,7 +65,7 @@ class View:
     def image(self, image: UInt8[np.ndarray, "H W C"]) -> UInt8[np.ndarray, "h w c"]:
         """One image, seen so."""
         if self.crop is not None:
-            top, left, height, width = self.part(image.shape)
+            top, left, height, width = self.part(image.shape[:2])
             image = image[top : top + height, left : left + width]
         if self.resize is not None:
             image = resized(image, self.resize)
@@ -99,12 +102,7 @@ class View:
             return scenes
         size: tuple[int, int] = scenes.images.shape[1:3]
         shape = (len(scenes), *self.size(size), 1 if self.grey else scenes.images.shape[3])
-        if prod(shape) > MOST_BYTES:
-            raise PcdnetError(
-                f"{len(scenes)} images of {shape[1]}x{shape[2]} take more than the limit of "
-                f"{MOST_BYTES / 2**30:.0f} GiB; use fewer images, or a smaller size as ",
-                Setting("resize"),
-            )
+        check_memory(prod(shape), f"{len(scenes)} images of {shape[1]}x{shape[2]}")
         images = np.empty(shape, np.uint8)
         for target, image in zip(images, scenes.images, strict=True):
             target[...] = self.image(image)
@@ -113,14 +111,6 @@ class View:
             images=images,
             labels=None if scenes.labels is None else self.labels(scenes.labels),
             boxes=None if scenes.boxes is None else [self.boxes(boxes, size) for boxes in scenes.boxes],
-        )
-
-    def _misplaced(self, problem: str) -> PcdnetError:
-        top, left, height, width = self.crop or (0, 0, 0, 0)
-        return PcdnetError(
-            f"the crop of {height}x{width} at row {top}, column {left} {problem}; give top, left, height and width of "
-            f"a part of the images as ",
-            Setting("crop"),
         )
 
 
