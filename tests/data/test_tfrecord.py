@@ -8,31 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from pcdnet.data.tfrecord import claimed_records, crc32c, parse_example, read_records
+from pcdnet.data.tfrecord import claimed_records, parse_example, read_records
 from pcdnet.errors import PcdnetError
-from tests.data.records import example, frame, literal_crc, masked, message, varint, write
+from tests.data.records import example, frame, masked, message, varint, write
 
 RECORDS = [b"one", b"", b"\0" * 300, bytes(range(256)) * 3]
-
-
-def test_crc_of_the_standard_vector() -> None:
-    assert crc32c([b"123456789"]).tolist() == [0xE3069283]
-    assert crc32c([]).size == 0
-
-
-@given(st.lists(st.binary(max_size=700), min_size=1, max_size=5))
-@settings(max_examples=50)
-def test_crcs_side_by_side_are_those_of_the_literal_loop(records: list[bytes]) -> None:
-    assert crc32c(records).tolist() == [literal_crc(record) for record in records]
-
-
-def test_crcs_go_through_any_number_of_lanes() -> None:
-    data = np.random.default_rng(0).integers(0, 256, 5000, dtype=np.uint8).tobytes()
-    lengths = range(0, 5000, 123)
-    assert crc32c([data[:n] for n in lengths]).tolist() == [literal_crc(data[:n]) for n in lengths]
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -46,18 +29,6 @@ def test_the_number_of_records_is_known_if_all_are_as_long_as_the_first(tmp_path
     assert claimed_records(write(tmp_path / "b.tfrecords", [b""], zipped)) == 1
     with pytest.raises(PcdnetError, match="does not exist; give the path of a .tfrecords file"):
         claimed_records(tmp_path / "missing.tfrecords")
-
-
-def test_files_longer_than_a_batch_are_read_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pcdnet.data.tfrecord._BATCH_BYTES", 1000)
-    records = [bytes([n]) * (n * 37 % 500) for n in range(50)]
-    path = write(tmp_path / "a.tfrecords", records)
-    assert list(read_records(path)) == records
-    broken = bytearray(path.read_bytes())
-    broken[-5] ^= 1
-    path.write_bytes(broken)
-    with pytest.raises(PcdnetError, match=r"record 49 of .* is damaged"):
-        list(read_records(path))
 
 
 def test_every_truncation_but_between_records_is_refused(tmp_path: Path) -> None:

@@ -9,61 +9,44 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 
+import google_crc32c
 import numpy as np
-from jaxtyping import Shaped, UInt8, UInt32
+from jaxtyping import Shaped, UInt8
 
 from pcdnet.data.notes import readable
 from pcdnet.errors import PcdnetError
 
 _LONGEST_RECORD = 256 * 2**20
-_BATCH_BYTES = 4 * 2**20
 _GZIP_MAGIC = b"\x1f\x8b\x08"
-
-_POLYNOMIAL = np.uint32(0x82F63B78)  # Castagnoli, bits reversed
-_LANE = 256
-# Fed to a register of zeros, these bytes leave the all-ones register that a CRC starts from. A record with
-# this prefix can thus be padded with zeros in front, so that records of any length share one array.
-_PREFIX = np.array([0x54, 0x64, 0x1F, 0x64], dtype=np.uint8)
 
 
 def read_records(path: str | Path) -> Iterator[bytes]:
     """Yield the data of every record of a plain or gzipped TFRecord file.
 
-    Records are checked a few megabytes at a time, so damage is reported before the good records just ahead of
-    it are yielded. Messages count records from 0. A plain file that was cut exactly between two records
-    looks like a whole one.
+    Messages count records from 0. A plain file that was cut exactly between two records looks like a whole one.
     """
-    path = Path(path)
-    first = widest = 0
-    batch: list[tuple[bytes, int]] = []
+    path, number = Path(path), -1
     with readable(path, "a .tfrecords file"):
         try:
             with _open(path) as file:
-                for frame in _frames(file, path):
-                    widest = max(widest, len(frame[0]))
-                    if batch and widest * (len(batch) + 1) > _BATCH_BYTES:
-                        yield from _checked(batch, first, path)
-                        first += len(batch)
-                        batch, widest = [], len(frame[0])
-                    batch.append(frame)
+                for number, data in enumerate(_records(file, path)):  # noqa: B007
+                    yield data
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise PcdnetError(
-                f"{path} is a damaged gzip file from record {first + len(batch)} on ({error}); download it again"
+                f"{path} is a damaged gzip file from record {number + 1} on ({error}); download it again"
             ) from error
-    if not batch:
+    if number < 0:
         raise PcdnetError(f"{path} holds no records; give a .tfrecords file that is not empty or download it again")
-    yield from _checked(batch, first, path)
 
 
 def claimed_records(path: str | Path) -> int:
     """How many records a file seems to hold: as many as would fill it if all were as long as the first."""
     path = Path(path)
     with readable(path, "a .tfrecords file"), _open(path) as records, path.open("rb") as file:
-        first = next(_frames(records, path), (b"", 0))[0]
+        first = next(_records(records, path), b"")
         size = file.seek(0, io.SEEK_END)
         if _is_zipped(path):
             file.seek(-4, io.SEEK_END)
@@ -80,11 +63,11 @@ def _open(path: Path) -> io.BufferedReader:
     return io.BufferedReader(gzip.open(path, "rb"), 2**20) if _is_zipped(path) else path.open("rb")
 
 
-def _frames(file: io.BufferedReader, path: Path) -> Iterator[tuple[bytes, int]]:
-    """Yield the data of every record with its checksum, which is not checked here, the length's is."""
+def _records(file: io.BufferedReader, path: Path) -> Iterator[bytes]:
+    """Yield the data of every record whose length and data have their checksums."""
     number = 0
     while header := file.read(12):
-        if len(header) < 12 or _mask(int(crc32c([header[:8]])[0])) != int.from_bytes(header[8:], "little"):
+        if len(header) < 12 or _checksum(header[:8]) != header[8:]:
             raise PcdnetError(
                 f"{path} is no TFRecord file (its first 12 bytes are no record header); "
                 f"give a .tfrecords file or download it again"
@@ -103,55 +86,16 @@ def _frames(file: io.BufferedReader, path: Path) -> Iterator[tuple[bytes, int]]:
                 f"record {number} of {path} is cut off ({len(data) + len(checksum)} of {length + 4} bytes "
                 f"are there); download the file again"
             )
-        yield data, int.from_bytes(checksum, "little")
+        if _checksum(data) != checksum:
+            raise PcdnetError(f"record {number} of {path} is damaged (wrong checksum); download the file again")
+        yield data
         number += 1
 
 
-def _checked(batch: Sequence[tuple[bytes, int]], first: int, path: Path) -> Iterator[bytes]:
-    records = [data for data, _ in batch]
-    for number, (crc, (_, expected)) in enumerate(zip(crc32c(records).tolist(), batch, strict=True), first):
-        if _mask(crc) != expected:
-            raise PcdnetError(f"record {number} of {path} is damaged (wrong checksum); download the file again")
-    yield from records
-
-
-def _mask(crc: int) -> int:
-    # TFRecord stores checksums rotated and offset, so that a checksum of data holding checksums stays useful.
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def crc32c(records: Sequence[bytes]) -> UInt32[np.ndarray, " N"]:
-    """Return the CRC-32C of every record, computed side by side.
-
-    All records are padded to the longest, so give records of similar length together. A CRC is linear: it is the sum
-    of what every byte contributes, so a lane of many bytes is looked up at once.
-    """
-    if not records:
-        return np.empty(0, dtype=np.uint32)
-    lanes = -(-(max(map(len, records)) + len(_PREFIX)) // _LANE)
-    padded = np.zeros((len(records), lanes * _LANE), dtype=np.uint8)
-    for row, record in zip(padded, records, strict=True):
-        start = row.size - len(record)
-        row[start - len(_PREFIX) : start] = _PREFIX
-        row[start:] = np.frombuffer(record, dtype=np.uint8)
-    register = np.zeros(len(records), dtype="<u4")
-    for lane in padded.reshape(len(records), lanes, _LANE).swapaxes(0, 1):
-        lane[:, :4] ^= register[:, None].view(np.uint8)  # what a register holds acts as the next four bytes do
-        register = np.bitwise_xor.reduce(_contributions().take(lane + 256 * np.arange(_LANE)), axis=1)
-    return ~register
-
-
-@cache
-def _contributions() -> UInt32[np.ndarray, " n"]:
-    """What each byte at each place of a lane adds to the register at the lane's end, place by place."""
-    tables = np.empty((_LANE, 256), dtype=np.uint32)
-    last = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        last = np.where(last & 1, last >> 1 ^ _POLYNOMIAL, last >> 1)
-    tables[-1] = last
-    for place in range(_LANE - 2, -1, -1):  # one zero byte further from the end
-        tables[place] = tables[place + 1] >> 8 ^ last[tables[place + 1] & 0xFF]
-    return tables.ravel()
+def _checksum(data: bytes) -> bytes:
+    """The masked CRC-32C: rotated and offset, so that a checksum of data holding checksums stays useful."""
+    crc: int = google_crc32c.value(data)
+    return (((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 class _MalformedError(Exception):
