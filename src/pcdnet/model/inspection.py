@@ -105,7 +105,7 @@ def _end(model: PCDNet, image: Float[Tensor, "C H W"], steps: list[Step]) -> tup
     """The error of the final decomposition, and whether it is another than that of the steps."""
     if model.config.restarts == 0:
         return steps[-1].error, False
-    layers = model(image[None])
+    layers = model.explain(image[None], None, training=False, refined=True)
     where = layers.placement
     kept = torch.stack([where.prototype[0], where.row[0], where.column[0]], dim=1)[where.exists[0]].tolist()
     chosen = [[step.chosen.prototype, *step.chosen.position] for step in steps if step.chosen is not None]

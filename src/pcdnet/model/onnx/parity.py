@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +47,7 @@ def run(content: bytes, images: Float[Tensor, "B C H W"]) -> dict[str, Tensor]:
 def compare(content: bytes, model: PCDNet, images: Float[Tensor, "B C H W"]) -> Parity:
     """Explain images with an ONNX file and with the model it was made of, without refinement."""
     found = run(content, images)
-    layers = _greedy(model)(images)
+    layers = copy.deepcopy(model).cpu().float().explain(images, None, training=False, refined=False)
     where = layers.placement
     theirs = torch.cat([found["prototype"][..., None], found["position"]], dim=-1)
     ours = torch.stack([where.prototype, where.row, where.column], dim=-1)
@@ -75,13 +74,6 @@ def sample(model: PCDNet, size: tuple[int, int], batch: int, seed: int = 0) -> F
     if config.colour == "none":
         colour = torch.ones_like(colour)
     return compose_objects(bank, index, row, column, colour, size).clamp(0, 1)
-
-
-def _greedy(model: PCDNet) -> PCDNet:
-    """The same model, on the CPU and in evaluation mode, without refinement."""
-    twin = copy.deepcopy(model).cpu().float().eval()
-    twin.config = dataclasses.replace(model.config, restarts=0)
-    return twin
 
 
 def _objects(things: Tensor) -> list[set[tuple[int, ...]]]:
