@@ -59,9 +59,9 @@ def command(run: Path, data: Path) -> dict[str, float]:
     """The command, from finding the file to the last line of the summary; only Python's imports are done before."""
     import pcdnet.cli.model
 
+    import pcdnet.output.decompose
     import pcdnet.output.formats
     import pcdnet.output.summary
-    import pcdnet.output.decompose
     import pcdnet.progress  # noqa: F401
 
     out = data.with_suffix("")

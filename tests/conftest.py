@@ -13,8 +13,6 @@ import tests.typechecking  # noqa: F401  (the hook looks it up by name)
 torch.set_num_threads(1)  # tests are small: two threads would only wait for each other
 
 with install_import_hook("pcdnet", "tests.typechecking.checked"):
-    import pcdnet.cli.page
-
     import pcdnet.data.opening
     import pcdnet.data.space_invaders
     import pcdnet.data.tetromino_records
@@ -25,17 +23,17 @@ with install_import_hook("pcdnet", "tests.typechecking.checked"):
     import pcdnet.model.onnx.file
     import pcdnet.model.onnx.parity
     import pcdnet.output.dataset
-    import pcdnet.output.formats
-    import pcdnet.output.summary
     import pcdnet.output.decompose
     import pcdnet.output.figures
+    import pcdnet.output.formats
     import pcdnet.output.report
+    import pcdnet.output.summary
     import pcdnet.progress
     import pcdnet.serve.app
     import pcdnet.serve.server
     import pcdnet.training.automatic
     import pcdnet.training.display
-    import pcdnet.training.loop  # noqa: F401
+    import pcdnet.training.fit  # noqa: F401
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

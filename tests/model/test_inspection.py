@@ -63,7 +63,7 @@ def street(seed: int) -> tuple[PCDNet, Tensor]:
 
 
 def assert_steps_are_the_networks(model: PCDNet, image: Tensor) -> Inspection:
-    """What inspection says was chosen, where, in which colour and for which error reduction, is what the network chose."""
+    """What inspection says was chosen, where, in which colour and why, is what the network chose."""
     with torch.inference_mode():
         layers = model(image[None])
     where = layers.placement
