@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 
 import pytest
 
 from pcdnet.training import display
-from pcdnet.training.display import TrainingDisplay, clock, line, summary
+from pcdnet.training.display import TrainingDisplay, clock, line
 from pcdnet.training.evaluation import Evaluation
-from pcdnet.training.events import told
 from pcdnet.training.loop import Progress
 from pcdnet.training.reset import Event
 
@@ -35,7 +33,7 @@ def progress(step: int, *, validation: Evaluation | None = None, events: tuple[E
         steps=1000,
         loss=0.0034,
         in_use=17,
-        prototypes=19,
+        num_prototypes=19,
         images_per_second=612.3,
         seconds=step / 10,
         eta=(1000 - step) * 1.3,
@@ -44,7 +42,7 @@ def progress(step: int, *, validation: Evaluation | None = None, events: tuple[E
     )
 
 
-def test_the_line_tells_what_matters() -> None:
+def test_the_line_holds_what_matters() -> None:
     assert line(progress(900)) == "step 900  loss 0.0034  prototypes in use 17/19  612 images/s  ETA 2:10"
 
 
@@ -53,15 +51,6 @@ def test_the_line_tells_what_matters() -> None:
 )
 def test_times_are_written_as_on_a_clock(seconds: float, words: str) -> None:
     assert clock(seconds) == words
-
-
-def test_the_summary_tells_the_best_score_that_is_known() -> None:
-    rest = "MSE 2.1e-04  2.50 objects per image"
-    boxes = dataclasses.replace(SCORES, fg_ari=None, perfect=None, f1=0.75, ap50=0.5)
-    assert summary(dataclasses.replace(SCORES, f1=0.75, ap50=0.5)) == f"FG-ARI 0.9123  perfect 50.0 %  {rest}"
-    assert summary(boxes) == f"F1 0.7500  AP50 0.5000  {rest}"
-    assert summary(dataclasses.replace(boxes, ap50=None)) == f"F1 0.7500  {rest}"
-    assert summary(dataclasses.replace(boxes, f1=None, ap50=None)) == rest
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -107,12 +96,3 @@ def test_without_a_terminal_lines_come_every_few_seconds(
     assert steps[0] == 1
     assert steps[-1] == 1000
     assert len(steps) == pytest.approx(100 / display.SECONDS, abs=2)
-
-
-def test_many_prototypes_are_counted_and_few_named() -> None:
-    def centred(*prototypes: int) -> list[dict[str, object]]:
-        return [{"step": 5, "event": "centre", "prototype": p, "source": p} for p in prototypes]
-
-    assert told(centred(1)) == [(5, "prototype 1 moved to the centre")]
-    assert told(centred(1, 2, 4)) == [(5, "prototypes 1, 2 and 4 moved to the centre")]
-    assert told(centred(*range(9))) == [(5, "9 prototypes moved to the centre")]

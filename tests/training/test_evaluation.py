@@ -1,4 +1,4 @@
-"""Laws of evaluation: what is known of the truth is scored, and the rest is None."""
+"""Laws of evaluation: what is known of the ground truth is scored, and the rest is None."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_true_prototypes_find_every_object() -> None:
     assert [getattr(scores, name) for name in KINDS] == [None] * 3
 
 
-def test_without_the_truth_its_scores_are_none() -> None:
+def test_without_ground_truth_its_scores_are_none() -> None:
     scores = evaluate(true_model(), BARE)
     named = ("fg_ari", "ari", "miou", "perfect", "count_accuracy", *DETECTION, *KINDS)
     assert [getattr(scores, name) for name in named] == [None] * len(named)
@@ -109,9 +109,9 @@ def test_scores_do_not_depend_on_how_many_scenes_are_taken_at_a_time(
     scenes: Scenes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = true_model(objects=2)
-    whole = evaluate(model, scenes, refine=False)
+    whole = evaluate(model, scenes, refined=False)
     monkeypatch.setattr(evaluation, "CHUNK", 5)
-    parts = evaluate(model, scenes, refine=False)
+    parts = evaluate(model, scenes, refined=False)
     assert parts.recall_by_kind == whole.recall_by_kind
     assert known(parts) == pytest.approx(known(whole), rel=1e-6)
 
@@ -120,16 +120,16 @@ def test_only_the_decomposition_is_timed(monkeypatch: pytest.MonkeyPatch) -> Non
     now = 0.0
 
     def lasting(seconds: float, real: Any) -> Any:
-        def slow(*given: Any) -> Any:
+        def slow(*given: Any, **options: Any) -> Any:
             nonlocal now
             now += seconds
-            return real(*given)
+            return real(*given, **options)
 
         return slow
 
     model = true_model()
     monkeypatch.setattr(time, "perf_counter", lambda: now)
-    monkeypatch.setattr(model, "decompose", lasting(2.0, model.decompose))
+    monkeypatch.setattr(model, "decompose_all", lasting(2.0, model.decompose_all))
     monkeypatch.setattr(evaluation, "CHUNK", 8)
     monkeypatch.setattr(evaluation, "score", lasting(100.0, score))
     scores = evaluate(model, LABELLED)
@@ -137,11 +137,21 @@ def test_only_the_decomposition_is_timed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert scores.images_per_second == 4
 
 
-def test_refinement_is_left_out_where_it_is_not_wanted_and_comes_back() -> None:
+def test_refinement_is_left_out_where_it_is_not_wanted() -> None:
     scenes = tetrominoes.generate(120, seed=6)
     model, bare = true_model(), Scenes(images=scenes.images)
-    assert evaluate(model, bare, refine=False).mse > evaluate(model, bare).mse
-    assert model.config.restarts > 0
+    assert evaluate(model, bare, refined=False).mse > evaluate(model, bare).mse
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_evaluation_changes_nothing_in_the_model(training: bool) -> None:
+    model = true_model().train(training)
+    config, before = model.config, {name: value.clone() for name, value in model.state_dict().items()}
+    scores = evaluate(model, LABELLED.first(8), refined=False)
+    assert scores.fg_ari == evaluate(true_model(), LABELLED.first(8), refined=False).fg_ari
+    assert model.training == training
+    assert model.config is config
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
 @pytest.mark.parametrize(
@@ -154,6 +164,25 @@ def test_refinement_is_left_out_where_it_is_not_wanted_and_comes_back() -> None:
         (boxed(("first",)), "scene 0 is of kind 1"),
     ],
 )
-def test_truth_that_does_not_fit_is_refused_with_a_cure(scenes: Scenes, complaint: str) -> None:
+def test_ground_truth_that_does_not_fit_is_refused_with_a_cure(scenes: Scenes, complaint: str) -> None:
     with pytest.raises(PcdnetError, match=f"{complaint}.*; "):
         evaluate(true_model(), scenes)
+
+
+def test_the_line_of_scores_begins_with_the_best_that_is_known() -> None:
+    known_scores = Evaluation(
+        scenes=9,
+        fg_ari=0.91234,
+        perfect=0.5,
+        mse=0.00021,
+        objects=2.5,
+        parameters=7,
+        images_per_second=70.0,
+        seconds=0.1,
+    )
+    rest = "MSE 2.1e-04  2.50 objects per image"
+    boxes = dataclasses.replace(known_scores, fg_ari=None, perfect=None, f1=0.75, ap50=0.5)
+    assert str(dataclasses.replace(known_scores, f1=0.75, ap50=0.5)) == f"FG-ARI 0.9123  perfect 50.0 %  {rest}"
+    assert str(boxes) == f"F1 0.7500  AP50 0.5000  {rest}"
+    assert str(dataclasses.replace(boxes, ap50=None)) == f"F1 0.7500  {rest}"
+    assert str(dataclasses.replace(boxes, f1=None, ap50=None)) == rest

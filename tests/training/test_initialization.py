@@ -10,8 +10,8 @@ from pcdnet.config import Config, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
 from pcdnet.scene import Scenes
+from pcdnet.training.fit import fit
 from pcdnet.training.initialization import choose_seeds, find_blobs, init_from_images, still_background
-from pcdnet.training.loop import fit
 
 SHAPES = (
     np.array([[1, 1, 1, 1], [1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]]),
@@ -67,7 +67,7 @@ def test_the_seeds_are_the_shapes_that_repeat() -> None:
         assert any(np.array_equal(box, shape.astype(bool)) for shape in SHAPES)
 
 
-def test_a_model_that_was_sown_finds_the_shapes_before_any_training() -> None:
+def test_a_model_that_starts_from_images_finds_the_shapes_before_any_training() -> None:
     images = frames(80)
     config = ModelConfig(
         num_prototypes=3,
@@ -80,7 +80,7 @@ def test_a_model_that_was_sown_finds_the_shapes_before_any_training() -> None:
     )
     model = PCDNet(config, (40, 50))
     init_from_images(model, images, seed=0)
-    found = model.eval().decompose(images[:10])
+    found = model.eval().decompose_all(images[:10])
     assert isinstance(found, list)
     assert np.mean([len(thing) for thing in found]) > 2.5
     bare = np.square(images[:10] / 255 - still_background(images, (9, 9))).sum(axis=(1, 2, 3))
@@ -104,7 +104,8 @@ def test_learning_from_the_images_own_shapes_lowers_the_error() -> None:
     fit(
         Scenes(images=images),
         config,
-        valid=Scenes(images=images[:16]),
+        quiet=True,
+        validation=Scenes(images=images[:16]),
         watch=lambda progress: errors.append(progress.validation.mse if progress.validation else torch.nan),
     )
     assert errors[-1] < errors[0]

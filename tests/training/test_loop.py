@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pcdnet.training.run import Run, load
 
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.data import tetrominoes
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import Interrupted, PcdnetError
 from pcdnet.model.network import PCDNet
+from pcdnet.run import RunFolder, load
 from pcdnet.scene import Scenes
 from pcdnet.training import loop
 from pcdnet.training.evaluation import evaluate
-from pcdnet.training.loop import Interrupted, Progress, fit
+from pcdnet.training.fit import fit
+from pcdnet.training.loop import Progress
 from pcdnet.training.loss import loss_of
 
 SMALL = Config(
@@ -30,6 +31,11 @@ SMALL = Config(
     loss=LossConfig(mask_area=1e-3),
     train=TrainConfig(steps=24, batch=8, noise_steps=5, validate_every=10, reset_every=5),
 )
+
+
+def quiet_fit(data: Scenes, config: Config, **options: Any) -> PCDNet:
+    """Learn without showing anything."""
+    return fit(data, config, quiet=True, **options)
 
 
 def scenes(count: int = 64, seed: int = 0) -> Scenes:
@@ -44,14 +50,14 @@ def same(a: PCDNet, b: PCDNet) -> bool:
 
 def test_training_lowers_the_error() -> None:
     config = dataclasses.replace(SMALL, train=dataclasses.replace(SMALL.train, steps=60, batch=16))
-    before = evaluate(PCDNet(SMALL.model), scenes(seed=9), refine=False)
-    after = evaluate(fit(scenes(200), config, valid=scenes(32, seed=5)), scenes(seed=9), refine=False)
+    before = evaluate(PCDNet(SMALL.model), scenes(seed=9), refined=False)
+    after = evaluate(quiet_fit(scenes(200), config, validation=scenes(32, seed=5)), scenes(seed=9), refined=False)
     assert after.mse < 0.7 * before.mse
 
 
 def test_the_same_seed_gives_the_same_model_and_another_seed_another() -> None:
     other = dataclasses.replace(SMALL, train=dataclasses.replace(SMALL.train, seed=1))
-    first, second, third = fit(scenes(), SMALL), fit(scenes(), SMALL), fit(scenes(), other)
+    first, second, third = quiet_fit(scenes(), SMALL), quiet_fit(scenes(), SMALL), quiet_fit(scenes(), other)
     assert same(first, second)
     assert not same(first, third)
 
@@ -59,11 +65,11 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another() -> None:
 @pytest.mark.parametrize("colour", ["least_squares", "network"])
 def test_an_interrupted_training_ends_as_the_unbroken_one(tmp_path: Path, colour: str) -> None:
     config = dataclasses.replace(SMALL, model=dataclasses.replace(SMALL.model, colour=colour))  # type: ignore[arg-type]
-    unbroken = fit(scenes(), config, out=tmp_path / "unbroken")
+    unbroken = quiet_fit(scenes(), config, out=tmp_path / "unbroken")
     steps: list[int] = []
     for stop_at in (3, 11, 17):
-        with pytest.raises(Interrupted, match=f"stopped after step {stop_at} of 24; go on with --resume"):
-            fit(
+        with pytest.raises(Interrupted, match=f"stopped after step {stop_at} of 24; go on with resume=True"):
+            quiet_fit(
                 scenes(),
                 config,
                 out=tmp_path / "broken",
@@ -71,7 +77,7 @@ def test_an_interrupted_training_ends_as_the_unbroken_one(tmp_path: Path, colour
                 watch=lambda progress: steps.append(progress.step),
                 stop=lambda stop_at=stop_at: bool(_done(tmp_path / "broken") == stop_at),  # type: ignore[misc]
             )
-    broken = fit(scenes(), config, out=tmp_path / "broken", resume=True)
+    broken = quiet_fit(scenes(), config, out=tmp_path / "broken", resume=True)
     assert same(unbroken, broken)
     assert same(load(tmp_path / "unbroken"), load(tmp_path / "broken"))
 
@@ -91,9 +97,10 @@ torch.set_num_threads(1)
 from tests.training.test_loop import SMALL, scenes
 import dataclasses
 import pcdnet.training.loop as loop
+from pcdnet.training.fit import fit
 loop.SAVE_SECONDS = 0.0
 config = dataclasses.replace(SMALL, train=dataclasses.replace(SMALL.train, steps=80))
-loop.fit(scenes(), config, out=sys.argv[1], resume=sys.argv[2] == "resume")
+fit(scenes(), config, quiet=True, out=sys.argv[1], resume=sys.argv[2] == "resume")
 """
 
 
@@ -116,18 +123,18 @@ def test_killed_at_any_moment_training_ends_as_the_unbroken_one(tmp_path: Path) 
         how = "resume"
     assert start("broken", "resume").wait() == 0
     assert same(load(tmp_path / "unbroken"), load(tmp_path / "broken"))
-    steps = [line["step"] for line in Run.open(tmp_path / "broken").metrics() if "loss" in line]
+    steps = [line["step"] for line in RunFolder.open(tmp_path / "broken").metrics() if "loss" in line]
     assert steps == sorted(set(steps))
 
 
-def test_progress_is_told_with_the_health_of_the_bank(tmp_path: Path) -> None:
+def test_progress_is_reported_with_the_health_of_the_bank(tmp_path: Path) -> None:
     told: list[Progress] = []
-    fit(scenes(), SMALL, valid=scenes(16, seed=3), out=tmp_path / "run", watch=told.append)
+    quiet_fit(scenes(), SMALL, validation=scenes(16, seed=3), out=tmp_path / "run", watch=told.append)
     assert told[-1].step == told[-1].steps == 24
     assert told[-1].eta == 0
     assert told[-1].validation is not None
-    assert 0 <= told[-1].in_use <= told[-1].prototypes == 6
-    lines = Run.open(tmp_path / "run").metrics()
+    assert 0 <= told[-1].in_use <= told[-1].num_prototypes == 6
+    lines = RunFolder.open(tmp_path / "run").metrics()
     assert {"step", "loss", "learning_rate", "in_use", "images_per_second", "seconds"} <= lines[-2].keys() | lines[
         -1
     ].keys()
@@ -136,10 +143,10 @@ def test_progress_is_told_with_the_health_of_the_bank(tmp_path: Path) -> None:
 
 def test_without_labels_the_error_decides_which_weights_are_best(tmp_path: Path) -> None:
     bare = Scenes(images=scenes().images)
-    fit(bare, SMALL, valid=bare.first(16), out=tmp_path / "run")
-    validation = [line["validation"] for line in Run.open(tmp_path / "run").metrics() if "validation" in line]
+    quiet_fit(bare, SMALL, validation=bare.first(16), out=tmp_path / "run")
+    validation = [line["validation"] for line in RunFolder.open(tmp_path / "run").metrics() if "validation" in line]
     assert all(line["fg_ari"] is None for line in validation)
-    best = evaluate(load(tmp_path / "run"), bare.first(16), refine=False).mse
+    best = evaluate(load(tmp_path / "run"), bare.first(16), refined=False).mse
     assert best == pytest.approx(min(line["mse"] for line in validation), rel=1e-4)
 
 
@@ -149,7 +156,7 @@ def test_a_background_starts_as_the_mean_of_the_images() -> None:
         model=dataclasses.replace(SMALL.model, background=True),
         train=dataclasses.replace(SMALL.train, steps=1, learning_rate=1e-9),
     )
-    model = fit(scenes(), config)
+    model = quiet_fit(scenes(), config, validation=scenes(16, seed=3))
     assert model.background is not None
     mean = scenes().images.mean(axis=0) / 255
     np.testing.assert_allclose(model.background.detach().permute(1, 2, 0).numpy(), mean, atol=1e-5)
@@ -158,46 +165,50 @@ def test_a_background_starts_as_the_mean_of_the_images() -> None:
 def test_minutes_end_the_training_early_and_in_order(tmp_path: Path) -> None:
     config = dataclasses.replace(SMALL, train=dataclasses.replace(SMALL.train, steps=100_000))
     told: list[Progress] = []
-    fit(scenes(), config, out=tmp_path / "run", minutes=0.02, watch=told.append)
+    quiet_fit(scenes(), config, out=tmp_path / "run", minutes=0.02, watch=told.append)
     assert told[-1].step < 100_000
     assert told[-1].validation is not None
-    assert Run.open(tmp_path / "run").metrics()[-1]["step"] == told[-1].step
+    assert RunFolder.open(tmp_path / "run").metrics()[-1]["step"] == told[-1].step
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"scenes": scenes(4)}, "there are 4 scenes for batches of 8; give more, or use --train.batch 4"),
-        ({"scenes": Scenes(images=scenes().images[..., :1])}, "have 1 channels, the model 3; use --model.channels 1"),
-        ({"scenes": Scenes(images=scenes().images[:, :20])}, "25x25 are larger than the images .20x35."),
-        ({"minutes": 0.0}, "--minutes is 0.0; give more than 0"),
-        ({"device": "nonsense"}, "device 'nonsense' cannot be used: .*; use --device cpu"),
-        ({"out": "/dev/null/run"}, "cannot write the run"),
+        ({"data": scenes(4)}, "too few scenes to learn from, 4; give at least 10"),
+        (
+            {"data": scenes(4), "validation": scenes(4)},
+            "there are 4 scenes for batches of 8; give more, or use batch=4",
+        ),
+        ({"data": Scenes(images=scenes().images[..., :1])}, "have 1 channels, the model 3; use channels=1"),
+        ({"data": Scenes(images=scenes().images[:, :20])}, "25x25 are larger than the images .20x35."),
+        ({"minutes": 0.0}, "minutes=0.0 is no time to learn in; give more than 0"),
+        ({"device": "nonsense"}, "device 'nonsense' cannot be used: .*; use device='cpu'"),
+        ({"out": "/dev/null/run"}, "cannot make the folder /dev/null/run"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_in_one_sentence(changes: dict[str, object], words: str) -> None:
     with pytest.raises(PcdnetError, match=words):
-        fit(**{"scenes": scenes(), "config": SMALL, **changes})  # type: ignore[arg-type]
+        fit(**{"data": scenes(), "config": SMALL, **changes})  # type: ignore[arg-type]
 
 
 def test_a_training_that_cannot_start_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(PcdnetError):
-        fit(scenes(), SMALL, out=tmp_path / "run", device="nonsense")
+        quiet_fit(scenes(), SMALL, out=tmp_path / "run", device="nonsense")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_used_folder_is_never_overwritten_by_mistake(tmp_path: Path) -> None:
-    fit(scenes(), SMALL, out=tmp_path / "run")
+    quiet_fit(scenes(), SMALL, out=tmp_path / "run")
     before = (tmp_path / "run" / "weights.safetensors").read_bytes()
-    with pytest.raises(PcdnetError, match="in use; add --resume to go on, --force to start anew"):
-        fit(scenes(), SMALL, out=tmp_path / "run")
+    with pytest.raises(PcdnetError, match="in use; set resume=True to go on, force=True to start anew"):
+        quiet_fit(scenes(), SMALL, out=tmp_path / "run")
     assert (tmp_path / "run" / "weights.safetensors").read_bytes() == before
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(PcdnetError, match="other things than a run, so --force does not touch it"):
-        fit(scenes(), SMALL, out=tmp_path / "mine", force=True)
+    with pytest.raises(PcdnetError, match="other things than a run, so force=True does not touch it"):
+        quiet_fit(scenes(), SMALL, out=tmp_path / "mine", force=True)
     with pytest.raises(PcdnetError, match="is no run"):
-        fit(scenes(), SMALL, out=tmp_path / "mine", resume=True)
+        quiet_fit(scenes(), SMALL, out=tmp_path / "mine", resume=True)
 
 
 def test_a_loss_that_is_no_number_ends_the_training_and_keeps_the_weights(
@@ -212,18 +223,18 @@ def test_a_loss_that_is_no_number_ends_the_training_and_keeps_the_weights(
 
     monkeypatch.setattr(loop, "loss_of", unsound)
     with pytest.raises(PcdnetError, match="the loss is nan at step 12; lower .*0.01.*good weights are in"):
-        fit(scenes(), SMALL, out=tmp_path / "run")
+        quiet_fit(scenes(), SMALL, out=tmp_path / "run")
     assert torch.isfinite(load(tmp_path / "run").prototypes).all()
 
 
 def test_a_run_with_damaged_weights_is_refused(tmp_path: Path) -> None:
-    fit(scenes(), SMALL, out=tmp_path / "run")
+    quiet_fit(scenes(), SMALL, out=tmp_path / "run")
     path = tmp_path / "run" / "weights.safetensors"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(PcdnetError, match="cannot read"):
         load(tmp_path / "run")
-    (tmp_path / "run" / "config.toml").write_text(SMALL.to_toml().replace("prototypes = 6", "prototypes = 7"))
-    fit(scenes(), SMALL, out=tmp_path / "other")
+    (tmp_path / "run" / "config.toml").write_text(SMALL.to_toml().replace("num_prototypes = 6", "num_prototypes = 7"))
+    quiet_fit(scenes(), SMALL, out=tmp_path / "other")
     path.write_bytes((tmp_path / "other" / "weights.safetensors").read_bytes())
     with pytest.raises(PcdnetError, match="belongs to another config.toml"):
         load(tmp_path / "run")
