@@ -6,9 +6,9 @@ import numpy as np
 
 from pcdnet.decomposition import Decomposition
 from pcdnet.names import Names
-from pcdnet.output.record import Record, records
+from pcdnet.output.record import Record, Results, records
 
-NAMES = Names(prototypes=4, given={1: "L", 3: 'odd, "<b>" été'})
+NAMES = Names(count=4, given={1: "L", 3: 'odd, "<b>" été'})
 
 
 def random_decomposition(rng: np.random.Generator, size: tuple[int, int] = (9, 12), channels: int = 3) -> Decomposition:
@@ -30,3 +30,8 @@ def random_records(count: int, seed: int = 0, channels: int = 3) -> tuple[list[D
     rng = np.random.default_rng(seed)
     found = [random_decomposition(rng, channels=channels) for _ in range(count)]
     return found, records(found, [f"image-{n}" for n in range(count)])
+
+
+def results(made: list[Record], channels: int = 3) -> Results:
+    """Records with the names of their prototypes, as formats take them."""
+    return Results(made, NAMES, channels)

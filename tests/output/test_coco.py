@@ -15,10 +15,10 @@ from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
-from pcdnet.output.coco import write_coco
-from pcdnet.output.record import records
+from pcdnet.output.coco import write
+from pcdnet.output.record import Results, records
 from pcdnet.output.rle import encode
-from tests.output.found import NAMES, random_records
+from tests.output.found import NAMES, random_records, results
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
 coco: Any = pytest.importorskip("pycocotools.coco")
@@ -26,8 +26,8 @@ evaluation: Any = pytest.importorskip("pycocotools.cocoeval")
 
 
 def test_coco_reads_back_every_visible_object(tmp_path: Path) -> None:
-    found, told = random_records(12)
-    assert [path.name for path in write_coco(told, NAMES, tmp_path)] == ["coco.json", "coco_results.json"]
+    found, made = random_records(12)
+    assert [path.name for path in write(results(made), tmp_path)] == ["coco.json", "coco_results.json"]
     read = coco.COCO(str(tmp_path / "coco.json"))
     assert [image["file_name"] for image in read.loadImgs(read.getImgIds())] == [f"image-{n}" for n in range(12)]
     assert [kind["name"] for kind in read.loadCats(read.getCatIds())] == list(NAMES)
@@ -46,18 +46,18 @@ def test_coco_reads_back_every_visible_object(tmp_path: Path) -> None:
     assert sum(len(one) for one in found) > len(read.getAnnIds())  # some were hidden
 
 
-def test_results_are_loaded_against_a_truth(tmp_path: Path) -> None:
-    _, told = random_records(5)
-    write_coco(told, NAMES, tmp_path)
-    truth = coco.COCO(str(tmp_path / "coco.json"))
-    loaded = truth.loadRes(str(tmp_path / "coco_results.json"))
-    assert len(loaded.getAnnIds()) == len(truth.getAnnIds()) > 0
+def test_results_are_loaded_against_a_ground_truth(tmp_path: Path) -> None:
+    _, made = random_records(5)
+    write(results(made), tmp_path)
+    ground_truth = coco.COCO(str(tmp_path / "coco.json"))
+    loaded = ground_truth.loadRes(str(tmp_path / "coco_results.json"))
+    assert len(loaded.getAnnIds()) == len(ground_truth.getAnnIds()) > 0
 
 
 def test_images_without_objects_make_valid_files(tmp_path: Path) -> None:
-    _, told = random_records(2)
-    empty = [{**record, "objects": []} for record in told]
-    write_coco(empty, NAMES, tmp_path)
+    _, made = random_records(2)
+    empty = [{**record, "objects": []} for record in made]
+    write(results(empty), tmp_path)
     assert len(json.loads((tmp_path / "coco.json").read_text())["images"]) == 2
     assert json.loads((tmp_path / "coco_results.json").read_text()) == []
 
@@ -67,10 +67,9 @@ def test_the_true_prototypes_find_all_tetrominoes_by_cocos_own_measure(kind: str
     scenes = generate(96, seed=4)
     prototypes, masks = true_prototypes()
     bank = PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks))
-    found = PCDNet.from_bank(bank, Config.preset("tetrominoes").model).decompose(scenes.images)
-    assert isinstance(found, list)
-    write_coco(records(found, [str(n) for n in range(96)]), Names(prototypes=19), tmp_path)
-    scorer = evaluation.COCOeval(truth_of(scenes.labels.astype(np.int32)), iouType=kind)
+    found = PCDNet.from_bank(bank, Config.preset("tetrominoes").model).decompose_all(scenes.images)
+    write(Results(records(found, [str(n) for n in range(96)]), Names(count=19), 3), tmp_path)
+    scorer = evaluation.COCOeval(ground_truth_of(scenes.labels.astype(np.int32)), iouType=kind)
     scorer.cocoDt = scorer.cocoGt.loadRes(str(tmp_path / "coco_results.json"))
     scorer.params.useCats = 0
     scorer.params.catIds = list(range(1, 20))  # which kinds are looked at, even where kinds do not count
@@ -80,7 +79,7 @@ def test_the_true_prototypes_find_all_tetrominoes_by_cocos_own_measure(kind: str
     assert scorer.stats[1] >= 0.99
 
 
-def truth_of(labels: np.ndarray) -> Any:
+def ground_truth_of(labels: np.ndarray) -> Any:
     """The true objects as COCO has them."""
     count = int(labels.max())
     strings = encode(labels, [count] * len(labels))
@@ -95,13 +94,13 @@ def truth_of(labels: np.ndarray) -> Any:
             mask = {"size": list(seen.shape), "counts": word}
             one = {"id": len(annotations) + 1, "image_id": image, "category_id": 1, "iscrowd": 0, "area": len(rows)}
             annotations.append({**one, "bbox": box, "segmentation": mask})
-    truth = coco.COCO()
+    made = coco.COCO()
     sizes = {"height": labels.shape[1], "width": labels.shape[2]}
-    truth.dataset = {
+    made.dataset = {
         "info": {},
         "images": [{"id": n + 1, **sizes} for n in range(len(labels))],
         "categories": [{"id": 1, "name": "object"}],
         "annotations": annotations,
     }
-    truth.createIndex()
-    return truth
+    made.createIndex()
+    return made

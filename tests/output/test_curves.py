@@ -39,6 +39,7 @@ def test_higher_is_higher_up() -> None:
 
 
 def names(validation: dict[str, float | None]) -> list[str]:
+    """The curves of a run with such a validation."""
     lines: list[dict[str, Any]] = [{"step": 1, "loss": 0.1, "in_use": 3}, {"step": 1, "validation": validation}]
     return [item.name for item in learning_curves(lines, 4)]
 

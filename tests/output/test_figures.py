@@ -29,7 +29,7 @@ from pcdnet.output.figures import (
 )
 
 
-def truth(scenes: TetrominoScenes, index: int, objects: int = 3) -> Decomposition:
+def perfect(scenes: TetrominoScenes, index: int, objects: int = 3) -> Decomposition:
     """What a perfect model would find, of the first objects only."""
     seen = scenes.labels[index] * (scenes.labels[index] <= objects)
     return Decomposition(
@@ -45,11 +45,13 @@ def truth(scenes: TetrominoScenes, index: int, objects: int = 3) -> Decompositio
 
 @pytest.fixture(scope="module")
 def scenes() -> TetrominoScenes:
+    """Three scenes of Tetrominoes."""
     return generate(3, seed=0)
 
 
 @pytest.fixture(scope="module")
 def images(scenes: TetrominoScenes) -> np.ndarray:
+    """Their images."""
     return scenes.images.astype(np.float32) / 255
 
 
@@ -80,7 +82,7 @@ def drawn(figure: Figure) -> list[np.ndarray]:
 
 
 def test_every_pixel_is_drawn_as_an_equal_square_of_its_colour(scenes: TetrominoScenes, images: np.ndarray) -> None:
-    figure = decomposition_sheet(images, [truth(scenes, i) for i in range(3)])
+    figure = decomposition_sheet(images, [perfect(scenes, i) for i in range(3)])
     for picture, dots in zip(pictures(figure), drawn(figure), strict=True):
         scale = len(dots) // len(picture)
         assert scale > 1
@@ -88,7 +90,7 @@ def test_every_pixel_is_drawn_as_an_equal_square_of_its_colour(scenes: Tetromino
 
 
 def test_layers_add_up_to_the_reconstruction(scenes: TetrominoScenes, images: np.ndarray) -> None:
-    image, reconstruction, *layers, _, _ = pictures(decomposition_sheet(images[:1], [truth(scenes, 0)]))
+    image, reconstruction, *layers, _, _ = pictures(decomposition_sheet(images[:1], [perfect(scenes, 0)]))
     np.testing.assert_array_equal(image, scenes.images[0])
     np.testing.assert_array_equal(sum(layers), reconstruction)
 
@@ -98,7 +100,7 @@ def test_semantic_maps_have_the_colours_of_the_prototype_sheet(scenes: Tetromino
     corners = [panel.get_window_extent().p0.round().astype(int) - 2 for panel in panels(sheet)[::2]]
     dots = rendered(sheet)[::-1]
     frames = [dots[row, column] for column, row in corners]
-    *_, semantics, instances = pictures(decomposition_sheet(images[:1], [truth(scenes, 0)]))
+    *_, semantics, instances = pictures(decomposition_sheet(images[:1], [perfect(scenes, 0)]))
     for sprite, shape in enumerate(scenes.shapes[0], start=1):
         where = scenes.labels[0] == sprite
         assert (semantics[where] == frames[shape]).all()
@@ -109,14 +111,14 @@ def test_semantic_maps_have_the_colours_of_the_prototype_sheet(scenes: Tetromino
 
 
 def test_a_scene_with_fewer_objects_leaves_gaps(scenes: TetrominoScenes, images: np.ndarray) -> None:
-    found = [truth(scenes, i, objects=i) for i in range(3)]
+    found = [perfect(scenes, i, objects=i) for i in range(3)]
     assert len(pictures(decomposition_sheet(images, found))) == 3 * 4 + 0 + 1 + 2
     assert len(pictures(decomposition_sheet(images, found, layers=1))) == 3 * 4 + 0 + 1 + 1
     assert len(pictures(decomposition_sheet(images[:1], found[:1]))) == 4
 
 
 def test_grey_images_are_drawn_grey(scenes: TetrominoScenes, images: np.ndarray) -> None:
-    found = truth(scenes, 0)
+    found = perfect(scenes, 0)
     grey = Decomposition(
         prototype_ids=found.prototype_ids,
         positions=found.positions,
@@ -187,7 +189,7 @@ def crowd(objects: int, size: tuple[int, int]) -> tuple[Decomposition, np.ndarra
 
 
 def test_objects_alone_make_the_image_in_their_places(scenes: TetrominoScenes) -> None:
-    found = truth(scenes, 0)
+    found = perfect(scenes, 0)
     corners = np.stack([scenes.rows[0], scenes.columns[0]], axis=-1)
     starts = np.array([np.argwhere(mask).min(axis=0) for mask in true_prototypes()[1]])
     placed = Decomposition(
@@ -226,7 +228,7 @@ def test_objects_of_crowded_scenes_are_cut_out_and_framed_in_the_colours_of_thei
     figure = object_sheet(found.reconstruction[None], [found], prototypes, masks)
     shown = pictures(figure)
     assert len(shown) == 2 + 50
-    assert {picture.shape for picture in shown[2:]} == {(8, 8, 3)}  # without the empty advantages of the frames
+    assert {picture.shape for picture in shown[2:]} == {(8, 8, 3)}  # without the empty margins of the frames
     dots = rendered(figure)[::-1]
     for panel, colour in zip(panels(figure)[2:], prototype_colours(found.prototype_ids), strict=True):
         column, row = panel.get_window_extent().p0.round().astype(int) - 2
@@ -282,13 +284,14 @@ def test_the_frame_of_cut_outs_holds_what_is_seen() -> None:
 
 def test_images_without_decompositions_are_refused(scenes: TetrominoScenes, images: np.ndarray) -> None:
     with pytest.raises(PcdnetError, match="3 images and 1 decompositions"):
-        decomposition_sheet(images, [truth(scenes, 0)])
+        decomposition_sheet(images, [perfect(scenes, 0)])
     with pytest.raises(PcdnetError, match="at least one prototype"):
         prototype_sheet(np.zeros((0, 5, 5), np.float32), np.zeros((0, 5, 5), np.float32))
 
 
 @pytest.fixture
 def sheet() -> Figure:
+    """A small figure."""
     prototypes, masks = true_prototypes()
     return prototype_sheet(prototypes[:1], masks[:1])
 

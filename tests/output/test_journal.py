@@ -15,6 +15,7 @@ SETTINGS = {"run": ["a", "b"], "resize": False}
 
 
 def lines(count: int, stamp: tuple[int, int] = (5, 7)) -> list[dict[str, Any]]:
+    """Lines about so many images."""
     return [{"stamp": stamp, "drawn": "", "record": record} for record in random_records(count)[1]]
 
 
@@ -75,7 +76,7 @@ def test_a_journal_without_a_head_is_a_new_one(content: bytes, tmp_path: Path) -
 
 def test_a_folder_of_other_things_is_kept_unless_forced(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").touch()
-    with pytest.raises(PcdnetError, match="holds other things than results; choose another --out, or add --force"):
+    with pytest.raises(PcdnetError, match="holds other things than results; choose another out, or add force=True"):
         checked_folder(tmp_path, force=False)
     assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
     with Journal(tmp_path, SETTINGS, force=True):

@@ -1,4 +1,4 @@
-"""Laws of the report: one file that needs nothing else, true to the numbers, and safe against what it is given."""
+"""Laws of the page: one file that needs nothing else, true to the numbers, and safe against what it is given."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from pcdnet.output.page import (
     SHOWN_OBJECTS,
     BankHealth,
     Exhibit,
-    Report,
+    Page,
     Sightings,
     bank_use,
     render,
-    write_report,
+    write_page,
 )
 
 SCENES = generate(3, seed=0)
@@ -52,10 +52,12 @@ def decomposition(index: int, error: float = 0.0) -> Decomposition:
 
 
 def exhibit(index: int, title: str) -> Exhibit:
+    """A scene under a title."""
     return Exhibit(title=title, note=f"scene {index}", image=IMAGES[index], found=decomposition(index))
 
 
-def report(**changes: Any) -> Report:
+def report(**changes: Any) -> Page:
+    """A page about the true prototypes, changed as is said."""
     prototypes, masks = true_prototypes()
     health = BankHealth(
         usage=np.full(19, 1 / 19),
@@ -63,7 +65,7 @@ def report(**changes: Any) -> Report:
         likeness=np.eye(19) + 0.5,
         changed=np.arange(19) * 1000,
     )
-    whole = Report(
+    whole = Page(
         name="first",
         data="3 scenes: re-created Tetrominoes",
         scores={"fg_ari": 0.98765, "mse": 0.00123, "ari": None, "parameters": 23750},
@@ -81,14 +83,14 @@ def report(**changes: Any) -> Report:
         sightings=[Sightings()] * 19,
         gallery=[exhibit(index, title) for index, title in enumerate(("best", "median", "worst"))],
         ranking="beauty",
-        config="[model]\nprototypes = 19\n",
+        config="[model]\nnum_prototypes = 19\n",
         command="pcdnet train --out first",
         version="9.9.9",
     )
     return dataclasses.replace(whole, **changes)
 
 
-class Page(HTMLParser):
+class Reader(HTMLParser):
     """The words, pictures and addresses of a page; open elements must be closed in order."""
 
     VOID = ("meta", "img", "path", "circle", "br", "link")
@@ -123,9 +125,9 @@ def pixels(address: str) -> np.ndarray:
 
 
 def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
-    write_report(report(), tmp_path / "report.html")
+    write_page(report(), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    page = Page(text)
+    page = Reader(text)
     assert page.open == []
     assert page.addresses == []
     assert "<script" not in text
@@ -142,7 +144,7 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
 
 
 def test_scores_that_are_known_are_shown_and_others_left_out() -> None:
-    words = Page(render(report())).words
+    words = Reader(render(report())).words
     assert "FG-ARI 98.77 %" in words
     assert "MSE 0.0012" in words
     assert "parameters 23,750" in words
@@ -152,21 +154,21 @@ def test_scores_that_are_known_are_shown_and_others_left_out() -> None:
 
 def test_detection_is_shown_where_it_is_known_kind_by_kind() -> None:
     scores = {"fg_ari": None, "f1": 0.5, "ap50": 0.25, "count_error": 1.5, "recall_by_kind": {"car": 0.75, "<i>": 1.0}}
-    words = Page(render(report(scores=scores))).words
+    words = Reader(render(report(scores=scores))).words
     assert "F1 50.00 %" in words
     assert "AP50 25.00 %" in words
     assert "count error 1.50" in words
     assert "recall of car 75.00 %" in words
     assert "recall of <i> 100.00 %" in words
-    assert "FG-ARI" not in Page(render(report(scores=scores, metrics=[]))).words
+    assert "FG-ARI" not in Reader(render(report(scores=scores, metrics=[]))).words
 
 
 def test_every_prototype_is_shown_with_its_mask_pixel_by_pixel() -> None:
-    pictures = Page(render(report())).pictures
+    pictures = Reader(render(report())).pictures
     prototypes, masks = true_prototypes()
     for p in range(19):
-        for shown, truth in zip(pictures[2 * p : 2 * p + 2], (prototypes[p], masks[p]), strict=True):
-            np.testing.assert_array_equal(pixels(shown), np.repeat(np.round(255 * truth)[..., None], 3, axis=-1))
+        for shown, expected in zip(pictures[2 * p : 2 * p + 2], (prototypes[p], masks[p]), strict=True):
+            np.testing.assert_array_equal(pixels(shown), np.repeat(np.round(255 * expected)[..., None], 3, axis=-1))
     assert len(pictures) == 2 * 19 + 3 * (5 + 3)
 
 
@@ -177,13 +179,13 @@ def test_sightings_are_shown_where_there_are_any() -> None:
     text = render(report(sightings=seen))
     assert 'style="background: #ff0010" title="75 %"' in text
     assert text.count('alt="where its objects were"') == 1
-    heat = pixels(Page(text).pictures[2]).astype(int).sum(axis=-1)
+    heat = pixels(Reader(text).pictures[2]).astype(int).sum(axis=-1)
     assert heat.shape == (4, 6)
     assert np.unravel_index(heat.argmax(), heat.shape) == (3, 0)
 
 
 def test_objects_are_pulled_apart_whole_and_in_place() -> None:
-    pictures = Page(render(report())).pictures[2 * 19 :]
+    pictures = Reader(render(report())).pictures[2 * 19 :]
     image, *_, first, second, third = map(pixels, pictures[:8])
     np.testing.assert_array_equal(image, SCENES.images[0])
     # Sprites of Tetrominoes hide each other nowhere, so together they are the image.
@@ -200,8 +202,8 @@ def test_of_many_objects_some_are_shown_and_the_others_counted() -> None:
         error_reductions=np.ones(many, np.float32),
     )
     text = render(report(gallery=[Exhibit(title="best", note="", image=IMAGES[0], found=crowd)]))
-    assert len(Page(text).pictures) == 2 * 19 + 5 + SHOWN_OBJECTS
-    assert "and 5 more behind them" in Page(text).words
+    assert len(Reader(text).pictures) == 2 * 19 + 5 + SHOWN_OBJECTS
+    assert "and 5 more behind them" in Reader(text).words
 
 
 def test_large_noisy_pictures_stay_small_enough_to_be_mailed() -> None:
@@ -217,7 +219,7 @@ def test_large_noisy_pictures_stay_small_enough_to_be_mailed() -> None:
     )
     scenes = [Exhibit(title="best", note="", image=image, found=empty) for image in noise[:2]]
     text = render(report(gallery=scenes, background=noise[2]))
-    assert max(max(pixels(picture).shape) for picture in Page(text).pictures) == LARGEST
+    assert max(max(pixels(picture).shape) for picture in Reader(text).pictures) == LARGEST
     assert len(text) < 5_000_000 / 2
     assert len(render(report())) < 10 * HEAVY
 
@@ -228,7 +230,7 @@ def test_sick_prototypes_are_named() -> None:
     likeness[3, 8] = likeness[8, 3] = ALIKE + 0.01
     health = BankHealth(usage=usage, error=np.full(19, np.nan), likeness=likeness, changed=np.zeros(19, np.int64))
     page = render(report(health=health))
-    words = Page(page).words
+    words = Reader(page).words
     assert "19 prototypes: 17 in use, 2 and 5 idle; alike are 3 and 8." in words
     assert "most like 8 (0.96)" in words
     assert "last split never" in words
@@ -238,17 +240,17 @@ def test_sick_prototypes_are_named() -> None:
 def test_a_healthy_bank_is_called_so() -> None:
     healthy = dataclasses.replace(report().health, likeness=np.eye(19) * 1.0)
     page = render(report(health=healthy))
-    assert "19 prototypes: all in use; no two are alike." in Page(page).words
+    assert "19 prototypes: all in use; no two are alike." in Reader(page).words
     assert 'kind sick"' not in page
-    assert "last split step 18,000" in Page(page).words
+    assert "last split step 18,000" in Reader(page).words
 
 
-def test_healing_is_told_in_order() -> None:
-    words = Page(render(report())).words
+def test_resets_of_prototypes_are_listed_in_order() -> None:
+    words = Reader(render(report())).words
     assert (
         "step 2 prototypes 4 and 5 moved to the centre step 2 prototype 3 was hardly needed: now a copy of 7" in words
     )
-    assert "Nothing had to be done" in Page(render(report(metrics=[]))).words
+    assert "Nothing had to be done" in Reader(render(report(metrics=[]))).words
 
 
 def test_names_cannot_become_markup() -> None:
@@ -262,12 +264,12 @@ def test_names_cannot_become_markup() -> None:
     assert "<script" not in text
     assert '" onload' not in text
     # The title has the run's name too, and the gallery that of the prototype.
-    assert Page(text).words.count("alert('&')") == 13
+    assert Reader(text).words.count("alert('&')") == 13
 
 
 def test_prototypes_are_called_by_their_names() -> None:
     kind = int(decomposition(1).prototype_ids[0])
-    words = Page(render(report(names={kind: "long bar"}))).words
+    words = Reader(render(report(names={kind: "long bar"}))).words
     assert f"{kind} long bar usage" in words
     assert "1: long bar" in words
 
@@ -275,14 +277,14 @@ def test_prototypes_are_called_by_their_names() -> None:
 def test_one_prototype_and_no_scene_make_a_page_too() -> None:
     health = BankHealth(usage=np.ones(1), error=np.zeros(1), likeness=np.ones((1, 1)), changed=np.zeros(1, np.int64))
     frame, back = np.ones((1, 3, 3), np.float32), np.ones((35, 35, 3), np.float32)
-    page = Page(
+    page = Reader(
         render(
             report(prototypes=frame, masks=frame, health=health, sightings=[Sightings()], gallery=[], background=back)
         )
     )
     assert "most like none" in page.words
     assert "Background" in page.words
-    assert "Scenes taken apart" not in page.words
+    assert "Scenes decomposed" not in page.words
 
 
 def test_use_and_error_are_those_of_the_objects() -> None:
@@ -301,8 +303,8 @@ def test_use_of_nothing_is_nothing() -> None:
     assert np.isnan(error).all()
 
 
-def test_the_report_needs_no_torch() -> None:
-    code = "import sys, pcdnet.output.page, pcdnet.training.display; assert 'torch' not in sys.modules"
+def test_the_page_needs_no_torch() -> None:
+    code = "import sys, pcdnet.output.page; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -33,6 +33,7 @@ def two_squares(prototypes: int = 4) -> Decomposition:
 
 
 def loaded(path: Path) -> Image.Image:
+    """The picture of a file."""
     with Image.open(path) as picture:
         picture.load()
         return picture
@@ -70,7 +71,7 @@ def test_the_semantic_map_carries_the_names(tmp_path: Path) -> None:
 
 def test_more_prototypes_than_a_palette_has_colours_are_kept_apart(tmp_path: Path) -> None:
     found = two_squares(prototypes=700)
-    write_pictures(np.zeros((12, 20, 3), np.uint8), found, Names(prototypes=700), tmp_path / "a")
+    write_pictures(np.zeros((12, 20, 3), np.uint8), found, Names(count=700), tmp_path / "a")
     np.testing.assert_array_equal(np.asarray(loaded(tmp_path / "a.semantics.png")), found.semantics)
 
 
@@ -98,7 +99,7 @@ def test_the_overlay_is_the_enlarged_image_outside_outlines_and_plates(channels:
 
 def test_names_are_written_where_there_is_room() -> None:
     image = np.zeros((12, 20, 3), np.uint8)
-    unnamed, named = (overlay(image, two_squares(), names) for names in (Names(prototypes=4), NAMES))
+    unnamed, named = (overlay(image, two_squares(), names) for names in (Names(count=4), NAMES))
     assert (unnamed != named).any()
 
 

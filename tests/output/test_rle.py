@@ -17,6 +17,7 @@ masks = pytest.importorskip("pycocotools.mask")
 
 
 def by_coco(mask: np.ndarray) -> str:
+    """The string that COCO's own tools make of a mask."""
     counts: bytes = importlib.import_module("pycocotools.mask").encode(np.asfortranarray(mask.astype(np.uint8)))[
         "counts"
     ]

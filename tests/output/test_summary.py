@@ -18,8 +18,8 @@ def with_errors(*errors: float) -> list[dict[str, Any]]:
 
 
 def test_objects_are_counted_by_their_names() -> None:
-    found, told = random_records(30)
-    summary = Summary.from_records(told, len(NAMES))
+    found, made = random_records(30)
+    summary = Summary.from_records(made, len(NAMES))
     assert summary.images == 30
     for p in range(4):
         assert summary.used[p] == sum(int((one.prototype_ids == p).sum()) for one in found)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import csv
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pcdnet.errors import PcdnetError
-from pcdnet.output.table import COLUMNS, check_parquet, write_csv, write_parquet
-from tests.output.found import NAMES, random_records
+from pcdnet.output.table import COLUMNS, write_csv, write_parquet
+from tests.output.found import NAMES, random_records, results
 
 
 @pytest.mark.parametrize(("channels", "colours"), [(1, ["grey"]), (3, ["red", "green", "blue"])])
 def test_a_row_of_the_csv_file_is_an_object(channels: int, colours: list[str], tmp_path: Path) -> None:
-    found, told = random_records(10, channels=channels)
-    assert write_csv(told, NAMES, tmp_path, channels=channels) == [tmp_path / "objects.csv"]
+    found, made = random_records(10, channels=channels)
+    assert write_csv(results(made, channels), tmp_path) == [tmp_path / "objects.csv"]
     with (tmp_path / "objects.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [*COLUMNS, *colours]
@@ -38,28 +36,22 @@ def test_a_row_of_the_csv_file_is_an_object(channels: int, colours: list[str], t
 def test_parquet_holds_the_same_rows_with_their_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet: Any = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr("pcdnet.output.table._PIECE", 3)  # many row groups
-    _, told = random_records(10)
-    write_parquet(told, NAMES, tmp_path, channels=3)
-    write_csv(told, NAMES, tmp_path, channels=3)
+    _, made = random_records(10)
+    write_parquet(results(made), tmp_path)
+    write_csv(results(made), tmp_path)
     table = parquet.read_table(tmp_path / "objects.parquet")
     assert str(table.schema.field("prototype").type) == "int32"
     assert str(table.schema.field("gain").type) == "double"
     with (tmp_path / "objects.csv").open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     assert table.column_names == header
-    told_again = [["" if value is None else str(value) for value in row.values()] for row in table.to_pylist()]
-    assert told_again == rows
+    again = [["" if value is None else str(value) for value in row.values()] for row in table.to_pylist()]
+    assert again == rows
 
 
 def test_no_object_makes_an_empty_table(tmp_path: Path) -> None:
     parquet: Any = pytest.importorskip("pyarrow.parquet")
-    write_csv([], NAMES, tmp_path, channels=1)
-    write_parquet([], NAMES, tmp_path, channels=1)
+    write_csv(results([], 1), tmp_path)
+    write_parquet(results([], 1), tmp_path)
     assert (tmp_path / "objects.csv").read_text().splitlines() == [",".join([*COLUMNS, "grey"])]
     assert parquet.read_table(tmp_path / "objects.parquet").num_rows == 0
-
-
-def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(PcdnetError, match=r"needs pyarrow.*pip install 'pcdnet\[parquet\]'"):
-        check_parquet()
