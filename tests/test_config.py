@@ -3,47 +3,60 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcdnet.config import PRESETS, Config, LossConfig, ModelConfig, TrainConfig
-from pcdnet.errors import PcdnetError
+from pcdnet.config import PRESETS, RENAMED, RENAMED_VALUES, Config, flags
+from pcdnet.errors import PcdnetError, Setting
 
-counts = st.integers(1, 10**6)
-weights = st.floats(0, 1e6)
-shares = st.floats(0, 1)
-above_zero = st.floats(0, 1e6, exclude_min=True)
+SECTIONS: dict[str, type[Any]] = get_type_hints(Config)
+FIELDS = {
+    f"{section}.{name}": hint for section, kind in SECTIONS.items() for name, hint in get_type_hints(kind).items()
+}
+"""Every field of a configuration with its type."""
 
-models = st.builds(
-    ModelConfig,
-    prototypes=counts,
-    prototype_size=st.tuples(st.integers(2, 999), st.integers(2, 999)),
-    objects=counts,
-    peaks=counts,
-    channels=st.sampled_from([1, 3]),
-    colour=st.sampled_from(["least_squares", "network", "none"]),
-    background=st.booleans(),
-    min_error_reduction=weights,
-    restarts=st.integers(0, 99),
-    overhang=st.floats(0, 1, exclude_max=True),
-    max_colour=above_zero,
-)
-losses = st.builds(LossConfig, l1=weights, tv=weights)
-trainings = st.builds(
-    TrainConfig,
-    batch=counts,
-    learning_rate=above_zero,
-    decay=st.floats(0, 1, exclude_min=True),
-    decay_epochs=counts,
-    noise=weights,
-    noise_probability=shares,
-    seed=st.integers(0, 2**32),
-)
-configs = st.builds(Config, model=models, loss=losses, train=trainings) | st.sampled_from(list(PRESETS.values()))
+BY_TYPE: dict[object, st.SearchStrategy[Any]] = {
+    bool: st.booleans(),
+    int: st.integers(1, 10**6),
+    float: st.floats(0, 1, exclude_min=True, exclude_max=True),
+}
+counts, weights = st.integers(0, 2**32), st.floats(0, 1e6)
+BY_NAME: dict[str, st.SearchStrategy[Any]] = {
+    "model.prototype_size": st.tuples(st.integers(2, 999), st.integers(2, 999)),
+    "model.channels": st.sampled_from([1, 3]),
+    "model.max_colour": st.floats(0, 1e6, exclude_min=True),
+    **dict.fromkeys(("model.restarts", "train.noise_steps", "train.reset_every", "train.seed"), counts),
+    **dict.fromkeys(("loss.l1", "loss.tv", "loss.mask_area", "model.min_error_reduction", "train.noise"), weights),
+    **dict.fromkeys(("model.min_visible", "model.min_solid", "train.cooldown", "train.reset_until"), st.floats(0, 1)),
+}
+"""What fields may be that have a range of their own; all others, new ones too, are drawn by their type."""
+
+
+def values(field: str) -> st.SearchStrategy[Any]:
+    """All that a field may be, as far as its type and its range are known."""
+    hint = FIELDS[field]
+    if get_origin(hint) is Literal:
+        return st.sampled_from(get_args(hint))
+    return BY_NAME[field] if field in BY_NAME else BY_TYPE[hint]
+
+
+@st.composite
+def drawn(draw: st.DrawFn) -> Config:
+    """A configuration of which every field is drawn."""
+    sections = {
+        section: kind(**{name: draw(values(f"{section}.{name}")) for name in get_type_hints(kind)})
+        for section, kind in SECTIONS.items()
+    }
+    return Config(**sections)
+
+
+configs = drawn() | st.sampled_from(list(PRESETS.values()))
 
 
 @given(configs)
@@ -61,14 +74,67 @@ def test_sections_that_are_not_named_keep_their_defaults(config: Config, section
     assert Config.from_toml(rest) == dataclasses.replace(config, **default)
 
 
+def test_every_range_is_that_of_a_field() -> None:
+    assert BY_NAME.keys() <= FIELDS.keys()
+
+
 def test_an_empty_text_is_the_default() -> None:
     assert Config.from_toml("") == Config()
 
 
 def test_a_whole_number_is_a_fine_float() -> None:
-    gain = Config.from_toml("[model]\nmin_gain = 2\n").model.min_error_reduction
-    assert gain == 2
-    assert type(gain) is float
+    least = Config.from_toml("[model]\nmin_error_reduction = 2\n").model.min_error_reduction
+    assert least == 2
+    assert type(least) is float
+
+
+@given(configs)
+def test_one_section_as_toml_is_that_section(config: Config) -> None:
+    assert Config.from_toml(config.to_toml("loss")) == Config(loss=config.loss)
+
+
+@given(configs, configs)
+def test_the_differences_of_two_configurations_make_one_the_other(one: Config, other: Config) -> None:
+    found = list(one.differences(other))
+    assert one.with_fields({name: theirs for name, _, theirs in found}) == other
+    assert other.with_fields({name: mine for name, mine, _ in found}) == one
+    assert not list(one.differences(one))
+
+
+@pytest.mark.parametrize(("name", "meant"), [("model.object", "model.max_objects"), ("loss.TV", "loss.tv")])
+def test_a_change_of_no_field_names_the_right_one(name: str, meant: str) -> None:
+    with pytest.raises(PcdnetError, match=rf"no field '{name}' \(did you mean {meant}\?\); name it with its section"):
+        Config().with_fields({name: 1})
+
+
+@given(st.data())
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_a_field_is_read_by_its_name_of_version_0_1(old: str, new: str, data: st.DataObject) -> None:
+    section, _, name = old.partition(".")
+    config = Config().with_fields({f"{section}.{new}": data.draw(values(f"{section}.{new}"))})
+    text = config.to_toml(section).replace(f"\n{new} = ", f"\n{name} = ")
+    assert new not in tomllib.loads(text)[section]
+    assert Config.from_toml(text) == config
+
+
+@pytest.mark.parametrize(
+    ("field", "old", "new"), [(field, *pair) for field, pairs in RENAMED_VALUES.items() for pair in pairs.items()]
+)
+def test_a_value_is_read_by_its_name_of_version_0_1(field: str, old: str, new: str) -> None:
+    section, _, name = field.partition(".")
+    assert Config.from_toml(f'[{section}]\n{name} = "{old}"\n') == Config().with_fields({field: new})
+    assert old not in get_args(FIELDS[field])
+
+
+def test_a_name_of_version_0_1_never_hides_one_of_now() -> None:
+    assert {f"{old.partition('.')[0]}.{new}" for old, new in RENAMED.items()} <= FIELDS.keys()
+    assert not RENAMED.keys() & FIELDS.keys()
+
+
+@pytest.mark.parametrize("text", ["prototypes = 3\nnum_prototypes = 5", "num_prototypes = 5\nprototypes = 3"])
+def test_a_field_by_both_of_its_names_is_refused(text: str) -> None:
+    with pytest.raises(PcdnetError, match=r"sets model\.num_prototypes twice, once by an older name; keep one"):
+        Config.from_toml(f"[model]\n{text}\n")
 
 
 def test_a_file_gives_its_configuration(tmp_path: Path) -> None:
@@ -77,9 +143,9 @@ def test_a_file_gives_its_configuration(tmp_path: Path) -> None:
     assert Config.load(path) == Config.preset("ngsim")
 
 
-@pytest.mark.parametrize("name", list(PRESETS))
-def test_presets_are_found_by_name(name: str) -> None:
-    assert Config.preset(name) is PRESETS[name]
+def test_presets_are_found_by_name() -> None:
+    assert all(Config.preset(name) is preset for name, preset in PRESETS.items())
+    assert {f"{name}-paper" for name in ("tetrominoes", "space-invaders", "ngsim")} <= PRESETS.keys()
 
 
 def test_an_unknown_preset_names_the_right_one() -> None:
@@ -87,23 +153,16 @@ def test_an_unknown_preset_names_the_right_one() -> None:
         Config.preset("tetromino")
 
 
-FIELDS = [
-    (section.name, field.name)
-    for section in dataclasses.fields(Config)
-    for field in dataclasses.fields(getattr(Config(), section.name))
-]
+def test_a_misspelt_field_names_the_right_one() -> None:
+    for section, name in (field.split(".") for field in FIELDS):
+        with pytest.raises(PcdnetError, match=rf"unknown field {section}\.{name}x \(did you mean {name}\?\)"):
+            Config.from_toml(f"[{section}]\n{name}x = 1\n")
 
 
-@pytest.mark.parametrize(("section", "field"), FIELDS)
-def test_a_misspelt_field_names_the_right_one(section: str, field: str) -> None:
-    with pytest.raises(PcdnetError, match=rf"unknown field {section}\.{field}x \(did you mean {field}\?\)"):
-        Config.from_toml(f"[{section}]\n{field}x = 1\n")
-
-
-@pytest.mark.parametrize(("section", "field"), FIELDS)
-def test_a_value_of_the_wrong_type_is_refused(section: str, field: str) -> None:
-    with pytest.raises(PcdnetError, match=rf"run\.toml sets {section}\.{field} = \{{\}}; use "):
-        Config.from_toml(f"[{section}]\n{field} = {{}}\n", source="run.toml")
+def test_a_value_of_the_wrong_type_is_refused() -> None:
+    for section, name in (field.split(".") for field in FIELDS):
+        with pytest.raises(PcdnetError, match=rf"run\.toml sets {section}\.{name} = \{{\}}; use "):
+            Config.from_toml(f"[{section}]\n{name} = {{}}\n", source="run.toml")
 
 
 def test_a_misspelt_section_names_the_right_one() -> None:
@@ -116,15 +175,15 @@ def test_a_misspelt_section_names_the_right_one() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("prototypes = 3.0", "3.0; use a whole number"),
-        ("prototypes = true", "True; use a whole number"),
+        ("num_prototypes = 3.0", "3.0; use a whole number"),
+        ("num_prototypes = true", "True; use a whole number"),
         ("background = 1", "1; use true or false"),
         ("prototype_size = 25", "25; use two whole numbers"),
         ("prototype_size = [25]", "use two whole numbers"),
         ("prototype_size = [25.0, 25]", "use two whole numbers"),
         ("min_error_reduction = nan", "nan; use a number"),
         ("min_error_reduction = inf", "inf; use a number"),
-        ('colour = "sovle"', "'sovle'; use 'solve' or 'network' or 'none'"),
+        ('colour = "least"', "'least'; use 'least_squares' or 'network' or 'none'"),
     ],
 )
 def test_a_wrong_value_is_quoted_with_what_is_wanted(text: str, complaint: str) -> None:
@@ -133,35 +192,55 @@ def test_a_wrong_value_is_quoted_with_what_is_wanted(text: str, complaint: str) 
     assert complaint in str(caught.value)
 
 
+def test_every_number_has_a_range() -> None:
+    beyond: dict[Any, list[float]] = {int: [-1], float: [-1.0, float("nan"), float("inf")]}
+    for field, value in ((field, value) for field, hint in FIELDS.items() for value in beyond.get(hint, [])):
+        with pytest.raises(PcdnetError, match=f"^{Setting(field, value)} cannot be used; use ") as caught:
+            Config().with_fields({field: value})
+        assert [setting.name for setting in caught.value.settings] == [field]
+
+
 @pytest.mark.parametrize(
-    ("section", "field", "value"),
+    ("field", "value"),
     [
-        (ModelConfig, "prototypes", 0),
-        (ModelConfig, "objects", 0),
-        (ModelConfig, "peaks", -1),
-        (ModelConfig, "prototype_size", (25, 1)),
-        (ModelConfig, "channels", 2),
-        (ModelConfig, "min_error_reduction", -0.1),
-        (ModelConfig, "refinement", -1),
-        (ModelConfig, "overhang", 1.0),
-        (ModelConfig, "max_colour", 0.0),
-        (LossConfig, "l1", -1.0),
-        (LossConfig, "tv", float("nan")),
-        (TrainConfig, "batch", 0),
-        (TrainConfig, "learning_rate", 0.0),
-        (TrainConfig, "decay", 0.0),
-        (TrainConfig, "decay", 1.5),
-        (TrainConfig, "decay_epochs", 0),
-        (TrainConfig, "noise", -0.5),
-        (TrainConfig, "noise_probability", 1.1),
+        *((f"model.{name}", 0) for name in ("num_prototypes", "max_objects", "peaks_per_prototype")),
+        ("model.prototype_size", (25, 1)),
+        ("model.channels", 2),
+        *((f"model.{name}", 1.1) for name in ("min_visible", "min_solid")),
+        ("model.overhang", 1.0),
+        ("model.max_colour", 0.0),
+        *((f"train.{name}", 0) for name in ("steps", "batch", "decay_epochs", "validate_every")),
+        *((f"train.{name}", 1.1) for name in ("cooldown", "noise_probability", "mask_noise_until", "reset_until")),
+        ("train.learning_rate", 0.0),
+        ("train.decay", 0.0),
+        ("train.decay", 1.5),
     ],
 )
-def test_a_value_out_of_range_is_refused_by_name(section: type[Any], field: str, value: Any) -> None:
-    with pytest.raises(PcdnetError, match=rf"\.{field} is .*; use "):
-        section(**{field: value})
+def test_a_value_out_of_range_is_refused_by_name(field: str, value: Any) -> None:
+    with pytest.raises(PcdnetError, match=f"^{re.escape(str(Setting(field, value)))} cannot be used; use "):
+        Config().with_fields({field: value})
 
 
-def test_text_that_is_no_toml_is_told_so() -> None:
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        (Setting("model.prototype_size", (30, 20)), "--model.prototype-size 30 20"),
+        (Setting("train.learning_rate", 0.5), "--train.learning-rate 0.5"),
+        (Setting("train.learning_rate", 2.0), "--train.learning-rate 2"),
+        (Setting("train.seed", 10), "--train.seed 10"),
+        (Setting("model.background", True), "--model.background"),
+        (Setting("model.background", False), "--model.no-background"),
+        (Setting("model.colour", "least_squares"), "--model.colour least_squares"),
+        (Setting("resize"), "--resize"),
+        (Setting("grey", True), "--grey"),
+        (Setting("data", "1.0"), "--data 1.0"),
+    ],
+)
+def test_a_setting_is_worded_as_a_flag(setting: Setting, words: str) -> None:
+    assert flags(setting) == words.split()
+
+
+def test_text_that_is_no_toml_is_reported_as_such() -> None:
     with pytest.raises(PcdnetError, match=r"run\.toml is not valid TOML: .*line 1"):
         Config.from_toml("[model\n", source="run.toml")
 

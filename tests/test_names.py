@@ -18,21 +18,21 @@ NAMES = st.dictionaries(st.integers(0, 9), st.text(SIGNS, min_size=1, max_size=L
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(NAMES)
 def test_names_that_are_written_are_read_back(tmp_path: Path, given: dict[int, str]) -> None:
-    Names(prototypes=10, given=given).write(tmp_path)
-    assert Names.read(tmp_path, 10) == Names(prototypes=10, given=given)
+    Names(count=10, given=given).write(tmp_path)
+    assert Names.read(tmp_path, 10) == Names(count=10, given=given)
     assert [path.name for path in tmp_path.iterdir()] == ["names.toml"]
 
 
 def test_a_prototype_without_a_name_is_called_by_its_number(tmp_path: Path) -> None:
     assert list(Names.read(tmp_path, 2)) == ["prototype 0", "prototype 1"]
-    names = Names(prototypes=3, given={1: "L"})
+    names = Names(count=3, given={1: "L"})
     assert (len(names), *names) == (3, "prototype 0", "L", "prototype 2")
     with pytest.raises(IndexError):
         names[-1]
 
 
 def test_renaming_changes_one_name_and_an_empty_name_takes_it_away() -> None:
-    names = Names(prototypes=3, given={1: "L"})
+    names = Names(count=3, given={1: "L"})
     assert list(names.renamed(2, "  T  ")) == ["prototype 0", "L", "T"]
     assert list(names.renamed(1, " ")) == ["prototype 0", "prototype 1", "prototype 2"]
     assert names[1] == "L"
@@ -44,7 +44,7 @@ def test_renaming_changes_one_name_and_an_empty_name_takes_it_away() -> None:
     "name", ["<script>alert(1)</script>", 'a"b\\c', "=1+1", "été 象 🟦", "prototype 9", "[red]x[/]"]
 )
 def test_odd_but_harmless_names_are_kept_as_they_are(name: str, tmp_path: Path) -> None:
-    Names(prototypes=10, given={3: name}).write(tmp_path)
+    Names(count=10, given={3: name}).write(tmp_path)
     assert Names.read(tmp_path, 10)[3] == name
 
 

@@ -7,8 +7,9 @@ import difflib
 import json
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -66,21 +67,13 @@ class ModelConfig:
     """Least share of an object's mask in which it must explain the image better than the background does."""
 
     def __post_init__(self) -> None:
-        for name in ("num_prototypes", "max_objects", "peaks_per_prototype"):
-            _at_least("model", name, getattr(self, name), 1)
-        if min(self.prototype_size) < 2:
-            raise _refused("model", "prototype_size", self.prototype_size, "use 2 or more pixels a side")
-        if self.channels not in (1, 3):
-            raise _refused("model", "channels", self.channels, "use 1 for grey or 3 for RGB images")
-        _at_least("model", "min_error_reduction", self.min_error_reduction, 0)
-        _at_least("model", "restarts", self.restarts, 0)
-        if not 0 <= self.overhang < 1:
-            raise _refused("model", "overhang", self.overhang, "use a share from 0 up to, not including, 1")
-        for name in ("min_visible", "min_solid"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise _refused("model", name, getattr(self, name), "use a share from 0 to 1")
-        if not self.max_colour > 0:
-            raise _refused("model", "max_colour", self.max_colour, "use a number above 0, 1.5 by default")
+        _check(self, lambda n: n >= 1, "use 1 or more", "num_prototypes", "max_objects", "peaks_per_prototype")
+        _check(self, lambda sides: min(sides) >= 2, "use 2 or more pixels a side", "prototype_size")
+        _check(self, lambda n: n in (1, 3), "use 1 for grey or 3 for RGB images", "channels")
+        _check(self, lambda x: x >= 0, "use 0 or more", "min_error_reduction", "restarts")
+        _check(self, lambda x: 0 <= x <= 1, "use a share from 0 to 1", "min_visible", "min_solid")
+        _check(self, lambda x: 0 <= x < 1, "use a share from 0 up to, not including, 1", "overhang")
+        _check(self, lambda x: x > 0, "use a number above 0, 1.5 by default", "max_colour")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,9 +90,7 @@ class LossConfig:
     """Price of mask area, as a weight on the masks' mean; it makes masks tight where the picture is black anyway."""
 
     def __post_init__(self) -> None:
-        _at_least("loss", "l1", self.l1, 0)
-        _at_least("loss", "tv", self.tv, 0)
-        _at_least("loss", "mask_area", self.mask_area, 0)
+        _check(self, lambda x: x >= 0, "use 0 or more", "l1", "tv", "mask_area")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,17 +149,13 @@ class TrainConfig:
     """Seed of everything random."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch", "decay_epochs", "validate_every"):
-            _at_least("train", name, getattr(self, name), 1)
-        for name in ("background_lr_scale", "noise", "noise_steps", "mask_noise", "reset_every", "seed"):
-            _at_least("train", name, getattr(self, name), 0)
-        for name in ("cooldown", "noise_probability", "mask_noise_until", "reset_until"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise _refused("train", name, getattr(self, name), "use a number from 0 to 1")
-        if not self.learning_rate > 0:
-            raise _refused("train", "learning_rate", self.learning_rate, "use a number above 0, such as 0.01")
-        if not 0 < self.decay <= 1:
-            raise _refused("train", "decay", self.decay, "use a factor above 0 and up to 1")
+        _check(self, lambda n: n >= 1, "use 1 or more", "steps", "batch", "decay_epochs", "validate_every")
+        _check(self, lambda x: x >= 0, "use 0 or more", "background_lr_scale", "noise", "noise_steps", "mask_noise")
+        _check(self, lambda n: n >= 0, "use 0 or more", "reset_every", "seed")
+        shares = "cooldown", "noise_probability", "mask_noise_until", "reset_until"
+        _check(self, lambda x: 0 <= x <= 1, "use a number from 0 to 1", *shares)
+        _check(self, lambda x: x > 0, "use a number above 0, such as 0.01", "learning_rate")
+        _check(self, lambda x: 0 < x <= 1, "use a factor above 0 and up to 1", "decay")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -203,30 +190,26 @@ class Config:
         sections: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
             section, _, field_name = name.partition(".")
-            known = {f"{part}.{f.name}": part for part, f in _all_fields()}
-            if name not in known:
-                raise PcdnetError(f"there is no field {name!r}{_hint(name, known)}; name it with its section")
+            if name not in _FIELDS:
+                raise PcdnetError(f"there is no field {name!r}{_hint(name, _FIELDS)}; name it with its section")
             sections.setdefault(section, {})[field_name] = value
         parts = {name: dataclasses.replace(getattr(self, name), **fields) for name, fields in sections.items()}
         return dataclasses.replace(self, **parts)
 
     def differences(self, other: Config) -> Iterator[tuple[str, Any, Any]]:
         """The fields (`model.max_objects`) in which two configurations differ, with both values."""
-        for section, f in _all_fields():
-            mine, theirs = (getattr(getattr(config, section), f.name) for config in (self, other))
+        for name in _FIELDS:
+            mine, theirs = attrgetter(name)(self), attrgetter(name)(other)
             if mine != theirs:
-                yield f"{section}.{f.name}", mine, theirs
+                yield name, mine, theirs
 
     def to_toml(self, *sections: str) -> str:
         """The configuration, or some of its sections, as TOML text that `from_toml` reads."""
         lines = []
-        for section in dataclasses.fields(self):
-            if sections and section.name not in sections:
-                continue
-            values = getattr(self, section.name)
-            lines += [f"[{section.name}]"]
-            lines += [f"{f.name} = {_toml(getattr(values, f.name))}" for f in dataclasses.fields(values)]
-            lines.append("")
+        for section in sections or get_type_hints(Config):
+            values = getattr(self, section)
+            named = ((f.name, getattr(values, f.name)) for f in dataclasses.fields(values))
+            lines += [f"[{section}]", *(f"{name} = {json.dumps(value)}" for name, value in named), ""]
         return "\n".join(lines)
 
     @staticmethod
@@ -293,25 +276,24 @@ RENAMED_VALUES = {"model.colour": {"solve": "least_squares"}, "model.localizatio
 """The same for the values of fields."""
 
 
-def _all_fields() -> Iterator[tuple[str, dataclasses.Field[Any]]]:
-    """Every field of a configuration, with its section."""
-    for section, kind in get_type_hints(Config).items():
-        for f in dataclasses.fields(kind):
-            yield section, f
+_FIELDS = [f"{name}.{f.name}" for name, kind in get_type_hints(Config).items() for f in dataclasses.fields(kind)]
 
 
 def _section(kind: type[Any], name: str, table: dict[str, Any], source: str) -> Any:
     hints = get_type_hints(kind)
-    table = {RENAMED.get(f"{name}.{key}", key): value for key, value in table.items()}
-    for key, values in ((key, RENAMED_VALUES.get(f"{name}.{key}", {})) for key in table):
-        if isinstance(table[key], str):
-            table[key] = values.get(table[key], table[key])
-    for key in table:
+    values: dict[str, Any] = {}
+    for written, value in table.items():
+        key = RENAMED.get(f"{name}.{written}", written)
         if key not in hints:
             raise PcdnetError(
                 f"{source} has an unknown field {name}.{key}{_hint(key, hints)}; fields are {', '.join(hints)}"
             )
-    return kind(**{key: _checked(hints[key], f"{name}.{key}", value, source) for key, value in table.items()})
+        if key in values:
+            raise PcdnetError(f"{source} sets {name}.{key} twice, once by an older name; keep one of the two")
+        if isinstance(value, str):
+            value = RENAMED_VALUES.get(f"{name}.{key}", {}).get(value, value)
+        values[key] = _checked(hints[key], f"{name}.{key}", value, source)
+    return kind(**values)
 
 
 def _checked(hint: Any, name: str, value: Any, source: str) -> Any:
@@ -335,22 +317,18 @@ def _checked(hint: Any, name: str, value: Any, source: str) -> Any:
     raise PcdnetError(f"{source} sets {name} = {value!r}; use {wanted}")
 
 
-def _at_least(section: str, name: str, value: float, least: float) -> None:
-    if not value >= least or not math.isfinite(value):
-        raise _refused(section, name, value, f"use {least} or more")
-
-
-def _refused(section: str, name: str, value: object, cure: str) -> PcdnetError:
-    return PcdnetError(Setting(f"{section}.{name}", value), f" cannot be used; {cure}")
+def _check(section: Any, allowed: Callable[[Any], bool], cure: str, *names: str) -> None:
+    """Refuse a section of a configuration in which a field is not what is allowed, or without end."""
+    for name in names:
+        value = getattr(section, name)
+        if not allowed(value) or value == math.inf:
+            setting = Setting(f"{type(section).__name__.removesuffix('Config').lower()}.{name}", value)
+            raise PcdnetError(setting, f" cannot be used; {cure}")
 
 
 def _hint(name: str, known: Any) -> str:
     close = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
-
-
-def _toml(value: Any) -> str:
-    return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
 def _presets() -> dict[str, Config]:
