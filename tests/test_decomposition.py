@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
+import io
 import json
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from PIL import Image
 
 from pcdnet.decomposition import FORMAT, Decomposition
 from pcdnet.errors import PcdnetError
@@ -17,6 +21,7 @@ from pcdnet.errors import PcdnetError
 
 @st.composite
 def decompositions(draw: st.DrawFn) -> Decomposition:
+    """Some objects, seen or hidden."""
     count = draw(st.integers(0, 5))
     shape = draw(array_shapes(min_dims=2, max_dims=2, max_side=9))
     return Decomposition(
@@ -73,14 +78,88 @@ def test_semantics_name_the_prototype_that_is_seen(found: Decomposition) -> None
 
 @given(decompositions())
 def test_the_dictionary_survives_json(found: Decomposition) -> None:
-    told = found.to_dict()
-    assert json.loads(json.dumps(told)) == told
-    assert told["format"] == FORMAT
-    assert told["size"] == list(found.instances.shape)
-    assert [thing["pixels"] for thing in told["objects"]] == [int(thing.mask.sum()) for thing in found.objects]
+    record = found.to_dict()
+    assert json.loads(json.dumps(record)) == record
+    assert record["format"] == FORMAT
+    assert record["size"] == list(found.instances.shape)
+    assert [thing["pixels"] for thing in record["objects"]] == [int(thing.mask.sum()) for thing in found.objects]
+
+
+@given(decompositions())
+def test_the_dictionary_gives_back_all_but_the_pixels(found: Decomposition) -> None:
+    copy = Decomposition.from_dict(found.to_dict())
+    for name in ("prototype_ids", "positions", "colours", "error_reductions"):
+        np.testing.assert_array_equal(getattr(copy, name), getattr(found, name))
+    assert (copy.error, copy.name, copy.instances.shape) == (found.error, found.name, found.instances.shape)
+    assert not copy.instances.any()
+    assert not copy.reconstruction.any()
+
+
+def test_a_record_without_objects_has_the_channels_that_are_given() -> None:
+    empty = {"size": [4, 6], "objects": []}
+    assert Decomposition.from_dict(empty).reconstruction.shape == (4, 6, 3)
+    assert Decomposition.from_dict(empty, channels=1).reconstruction.shape == (4, 6, 1)
+
+
+THING = {"prototype": 0, "position": [0, 0], "colour": [1.0]}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"objects": [], "size": [4]},
+        {"objects": [], "size": [-1, 4]},
+        {"objects": 3, "size": [4, 6]},
+        {"objects": [3], "size": [4, 6]},
+        *(
+            {"size": [4, 6], "objects": [THING, {**THING, **change}]}
+            for change in (
+                {"prototype": "L"},
+                {"prototype": [1, 2]},
+                {"prototype": 2**40},
+                {"position": [1]},
+                {"position": [1, 2, 3, 4]},
+                {"colour": [1.0, 1.0, 1.0]},
+                {"gain": "much"},
+            )
+        ),
+        {"size": [4, 6], "objects": [{**THING, "position": [1, 2, 3, 4]}]},
+        {"size": [4, 6], "objects": [{**THING, "position": [1]}] * 2},
+    ],
+)
+def test_what_is_no_record_is_refused(record: dict[str, object]) -> None:
+    with pytest.raises(PcdnetError, match=r"this is no record of a decomposition \(.*\); give what `to_dict` made"):
+        Decomposition.from_dict(record)
+
+
+@pytest.mark.parametrize(
+    ("prototypes", "words"),
+    [
+        ([], "no object"),
+        ([11], "1 object of prototype 11"),
+        ([2, 1, 2], "3 objects: 1 of prototype 1, 2 of prototype 2"),
+    ],
+)
+def test_a_decomposition_is_one_readable_line(prototypes: list[int], words: str) -> None:
+    things = [{**THING, "prototype": prototype} for prototype in prototypes]
+    record = {"name": "a.png", "size": [4, 6], "error": 0.25, "objects": things}
+    assert repr(Decomposition.from_dict(record)) == f"Decomposition(a.png: {words}, squared error 0.25)"
+
+
+def test_in_a_notebook_it_is_a_picture_of_what_was_found() -> None:
+    found = dataclasses.replace(some(), name="<b>")
+    page = found._repr_html_()
+    assert "&lt;b&gt;: 1 object of prototype 7" in page
+    assert "<b>" not in page
+    content = base64.b64decode(page.partition("base64,")[2].partition('"')[0])
+    picture = np.asarray(Image.open(io.BytesIO(content)))
+    assert picture.shape == (4, 2 * 6, 3)
+    np.testing.assert_array_equal(picture[:, 6:].any(axis=2), found.instances > 0)
 
 
 def some() -> Decomposition:
+    """One object, which fills two rows of three pixels."""
     instances = np.zeros((4, 6), np.int32)
     instances[1:3, 2:5] = 1
     return Decomposition(

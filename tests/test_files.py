@@ -1,13 +1,15 @@
-"""Laws of writing files: whole or not at all."""
+"""Laws of writing files: whole or not at all, and by one process at a time."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from pcdnet.errors import PcdnetError
-from pcdnet.files import folder, whole_file
+from pcdnet.errors import PcdnetError, Setting
+from pcdnet.files import folder, locked_file, whole_file
 
 
 def test_a_file_takes_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
@@ -59,3 +61,35 @@ def test_a_folder_may_exist_but_not_as_a_file(tmp_path: Path) -> None:
     (tmp_path / "c").write_bytes(b"")
     with pytest.raises(PcdnetError, match="cannot make the folder"):
         folder(tmp_path / "c")
+
+
+def test_the_message_of_a_failed_write_ends_with_the_cure_of_the_caller(tmp_path: Path) -> None:
+    cure = "choose another ", Setting("out")
+    with pytest.raises(PcdnetError, match="; choose another out$") as caught, whole_file(tmp_path / "no" / "a", *cure):
+        pass
+    assert caught.value.settings == (Setting("out"),)
+
+
+def locked_elsewhere(path: Path) -> str:
+    """What another process is answered that wants the same file."""
+    code = f"from pathlib import Path; from pcdnet.files import locked_file; locked_file(Path({str(path)!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    return done.stderr
+
+
+def test_a_locked_file_keeps_its_content_and_other_processes_out(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(b"kept")
+    with locked_file(path) as file:
+        assert file.read() == b"kept"
+        assert f"another process is writing to {tmp_path}; wait for it" in locked_elsewhere(path)
+    assert locked_elsewhere(path) == ""
+    assert path.read_bytes() == b"kept"
+
+
+def test_a_file_that_is_not_there_is_made_and_locked(tmp_path: Path) -> None:
+    with locked_file(tmp_path / "journal") as file:
+        file.write(b"new")
+    assert (tmp_path / "journal").read_bytes() == b"new"
+    with pytest.raises(PcdnetError, match="cannot write .*; choose another out$"):
+        locked_file(tmp_path / "missing" / "journal")

@@ -133,11 +133,11 @@ class Decomposition:
         """
         try:
             things, (height, width) = record["objects"], record["size"]
-            channels = len(things[0]["colour"]) if things else channels or 3
+            count, channels = len(things), len(things[0]["colour"]) if things else channels or 3
             return Decomposition(
-                prototype_ids=np.array([thing["prototype"] for thing in things], np.int32).reshape(-1),
-                positions=np.array([thing["position"] for thing in things], np.int32).reshape(-1, 2),
-                colours=np.array([thing["colour"] for thing in things], np.float32).reshape(-1, channels),
+                prototype_ids=np.array([thing["prototype"] for thing in things], np.int32).reshape(count),
+                positions=np.array([thing["position"] for thing in things], np.int32).reshape(count, 2),
+                colours=np.array([thing["colour"] for thing in things], np.float32).reshape(count, channels),
                 error_reductions=np.array([thing.get("gain", 0.0) for thing in things], np.float32),
                 instances=np.zeros((height, width), np.int32),
                 reconstruction=np.zeros((height, width, channels), np.float32),
