@@ -75,7 +75,7 @@ def test_an_interrupted_training_ends_as_the_unbroken_one(tmp_path: Path, colour
                 out=tmp_path / "broken",
                 resume=stop_at > 3,
                 watch=lambda progress: steps.append(progress.step),
-                stop=lambda stop_at=stop_at: bool(_done(tmp_path / "broken") == stop_at),  # type: ignore[misc]
+                stop=lambda stop_at=stop_at: bool(_done(tmp_path / "broken") == stop_at),
             )
     broken = quiet_fit(scenes(), config, out=tmp_path / "broken", resume=True)
     assert same(unbroken, broken)
