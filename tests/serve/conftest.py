@@ -9,7 +9,6 @@ import httpx
 import pytest
 import torch
 from benchmarks.serve import serving
-from pcdnet.training.run import Run, load
 
 from pcdnet.config import Config, ModelConfig
 from pcdnet.data import tetrominoes
@@ -17,6 +16,7 @@ from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
+from pcdnet.run import Origin, RunFolder, load
 from pcdnet.scene import Scenes
 from pcdnet.serve.workbench import Workbench
 from tests.oracle.scenes import random_bank, random_scene
@@ -27,7 +27,8 @@ def make_run(folder: Path) -> Path:
     config = Config.preset("tetrominoes")
     prototypes, masks = tetrominoes.true_prototypes()
     bank = PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks))
-    Run.create(folder, config).save_weights(PCDNet.from_bank(bank, config.model))
+    run = RunFolder.create(folder, config, Origin(data="tetrominoes"))
+    run.save_weights(PCDNet.from_bank(bank, config.model))
     return folder
 
 
@@ -49,7 +50,7 @@ def make_grey_workbench(folder: Path) -> Workbench:
         background=True,
         min_error_reduction=0.1,
     )
-    Run.create(folder, Config(model=config)).save_weights(PCDNet.from_bank(bank, config))
+    RunFolder.create(folder, Config(model=config), Origin()).save_weights(PCDNet.from_bank(bank, config))
     images = torch.stack([random_scene(rng, bank, (40, 56), 1, 4, 0.0) for _ in range(3)])
     pixels = (255 * images).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
     return Workbench(folder=folder, model=load(folder), samples=Scenes(images=pixels, name="grey"))

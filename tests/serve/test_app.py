@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
-import statistics
-import time
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +20,7 @@ from hypothesis.strategies import integers, lists, tuples
 from PIL import Image
 
 from pcdnet.model.inspection import inspect
+from pcdnet.model.plan import SearchPlan
 from pcdnet.names import Names
 from pcdnet.serve.messages import Array
 from pcdnet.serve.pictures import MOST_BYTES
@@ -32,16 +30,19 @@ Client = httpx.Client
 
 
 def file_of(picture: np.ndarray, kind: str = "png") -> bytes:
+    """The bytes of a picture file."""
     buffer = io.BytesIO()
     Image.fromarray(picture).save(buffer, format=kind)
     return buffer.getvalue()
 
 
 def upload(client: Client, content: bytes, name: str = "scene.png", **fields: str) -> httpx.Response:
+    """Send a file as a browser's form does."""
     return client.post("/api/decompose", files={"image": (name, content)}, data=fields)
 
 
 def values(array: dict[str, Any]) -> np.ndarray:
+    """The numbers of an array in an answer."""
     return Array(**array).values()
 
 
@@ -62,11 +63,10 @@ def scene_of(answer: httpx.Response) -> dict[str, Any]:
     return {"size": found["scene"]["size"], "objects": things, "image": found["image"]}
 
 
-def test_an_upload_is_taken_apart_like_in_python(client: Client, workbench: Workbench) -> None:
+def test_an_upload_is_decomposed_like_in_python(client: Client, workbench: Workbench) -> None:
     picture = workbench.sample(2)
     found = upload(client, file_of(picture)).json()
-    expected = workbench.model.decompose(picture, "scene.png")
-    assert not isinstance(expected, list)
+    expected = workbench.model.decompose(picture, name="scene.png")
     assert found["scene"] == expected.to_dict()
     assert np.array_equal(values(found["instances"]), expected.instances)
     assert np.array_equal(values(found["image"]), picture)
@@ -121,25 +121,40 @@ def test_the_steps_of_the_selection_lead_to_what_is_found(client: Client, workbe
     assert client.post("/api/inspect", json={"image": image}).json()["map"] is None
 
 
+def test_pictures_of_one_size_are_searched_by_one_plan(
+    client: Client, workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    derived = Mock(side_effect=SearchPlan.derive)
+    monkeypatch.setattr(SearchPlan, "derive", derived)
+    size = (41, 47)  # that no other test asks for
+    for shade in (0, 255):
+        picture = np.full((*size, 3), shade, np.uint8)
+        assert upload(client, file_of(picture)).status_code == 200
+        image = Array.from_numpy(picture).model_dump()
+        assert client.post("/api/inspect", json={"image": image, "prototype": 0}).status_code == 200
+    assert [call.args[1] for call in derived.call_args_list] == [size]
+    assert workbench.model.plan(size) is workbench.model.plan(size)
+
+
 def test_another_map_of_the_same_picture_needs_no_other_search(
     client: Client, workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searched = Mock(side_effect=inspect)
     monkeypatch.setattr("pcdnet.serve.workbench.inspect", searched)
     pictures = [Array.from_numpy(workbench.sample(n)).model_dump() for n in (5, 5, 4)]
-    told = [client.post("/api/inspect", json={"image": picture, "prototype": 7}).json() for picture in pictures]
+    seen = [client.post("/api/inspect", json={"image": picture, "prototype": 7}).json() for picture in pictures]
     assert searched.call_count == 2
-    assert told[0] == told[1]
-    assert told[0]["steps"] != told[2]["steps"]
+    assert seen[0] == seen[1]
+    assert seen[0]["steps"] != seen[2]["steps"]
 
 
-def test_the_model_tells_all_that_is_needed_to_paint(client: Client, workbench: Workbench) -> None:
-    told = client.get("/api/model").json()
+def test_the_model_is_described_with_all_that_is_needed_to_paint(client: Client, workbench: Workbench) -> None:
+    model = client.get("/api/model").json()
     bank = workbench.model.bank()
-    assert np.array_equal(values(told["masks"]), bank.masks.detach().numpy())
-    assert told["size"] == [35, 35]
-    assert len(told["names"]) == len(told["colours"]) == len(told["use"]) == 19
-    assert sum(told["use"]) == pytest.approx(1)
+    assert np.array_equal(values(model["masks"]), bank.masks.detach().numpy())
+    assert model["size"] == [35, 35]
+    assert len(model["names"]) == len(model["colours"]) == len(model["use"]) == 19
+    assert sum(model["use"]) == pytest.approx(1)
 
 
 def test_exports_hold_the_edited_scene(client: Client) -> None:
@@ -199,15 +214,18 @@ def test_what_is_no_picture_is_refused(client: Client) -> None:
     complaint(client.post("/api/decompose", content=b"{", headers={"Content-Type": "application/json"}), 422)
 
 
-def test_a_picture_that_claims_to_be_huge_is_refused_before_it_is_decoded(client: Client) -> None:
+def test_a_picture_that_claims_to_be_huge_is_refused_before_it_is_decoded(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoder = Mock()
+    monkeypatch.setattr("pcdnet.serve.pictures.read_picture", decoder)
     small = bytearray(file_of(np.zeros((8, 8), np.uint8)))
     for side in ((30_000).to_bytes(4, "big"), (6_000).to_bytes(4, "big")):
         small[16:20], small[20:24] = side, side
         header = bytes(small[12:29])
         small[29:33] = zlib.crc32(header).to_bytes(4, "big")
-        start = time.perf_counter()
         assert upload(client, bytes(small)).status_code in (413, 422)
-        assert time.perf_counter() - start < 1
+    decoder.assert_not_called()
 
 
 def test_a_size_that_cannot_be_taken_is_refused_with_an_offer_that_works(client: Client) -> None:
@@ -223,9 +241,9 @@ def test_a_size_that_cannot_be_taken_is_refused_with_an_offer_that_works(client:
 
 def test_a_background_has_one_size_and_the_sentence_says_which(grey_site: str) -> None:
     with httpx.Client(base_url=grey_site, timeout=30) as client:
-        told = client.get("/api/model").json()
-        assert told["fixed"]
-        assert told["size"] == [40, 56]
+        model = client.get("/api/model").json()
+        assert model["fixed"]
+        assert model["size"] == [40, 56]
         picture = file_of(np.zeros((56, 40, 3), np.uint8))
         answer = upload(client, picture)
         assert "40x56" in complaint(answer, 422)
@@ -233,7 +251,7 @@ def test_a_background_has_one_size_and_the_sentence_says_which(grey_site: str) -
         assert upload(client, picture, fit="true").json()["image"]["shape"] == [40, 56, 1]
         complaint(client.post("/api/render", json={"size": [35, 35], "objects": []}), 422)
         empty = client.post("/api/render", json={"size": [40, 56], "objects": []}).json()
-        behind = values(told["background"]).clip(0, 1)
+        behind = values(model["background"]).clip(0, 1)
         assert np.abs(values(empty["reconstruction"]) - 255 * behind).max() <= 0.5 + 1e-3
 
 
@@ -324,24 +342,3 @@ def test_many_who_ask_at_once_are_all_answered_rightly(client: Client, workbench
 
     with ThreadPoolExecutor(32) as pool:
         assert all(pool.map(work, range(32)))
-
-
-def test_a_picture_is_taken_apart_in_a_tenth_of_a_second_and_painted_in_half_of_that(client: Client) -> None:
-    def median(path: str, message: dict[str, Any]) -> float:
-        taken = []
-        for _ in range(9):
-            start = time.perf_counter()
-            assert client.post(path, json=message).status_code == 200
-            taken.append(time.perf_counter() - start)
-        return statistics.median(taken)
-
-    scene = scene_of(client.post("/api/decompose", json={"sample": 0}))
-    # Twice the promise: a busy machine must not fail a test. benchmarks/serve.py measures it.
-    assert median("/api/decompose", {"sample": 0}) < 0.2
-    assert median("/api/render", scene) < 0.1
-
-
-def test_an_array_survives_the_wire() -> None:
-    made = np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 7
-    assert np.array_equal(Array.from_numpy(made).values(), made)
-    assert base64.b64decode(Array.from_numpy(np.array([258], np.uint16)).data) == b"\x02\x01"

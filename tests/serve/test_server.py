@@ -9,9 +9,7 @@ import sys
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
-from pcdnet.cli.origin import Origin
 
 import pcdnet.cli.serve
 from pcdnet.cli.serve import Serve
@@ -45,29 +43,6 @@ def test_what_is_not_installed_is_named_with_its_cure(run: Path, monkeypatch: py
     monkeypatch.setattr(pcdnet.cli.serve, "NEEDED", ("fastapi", "no_such_package"))
     with pytest.raises(PcdnetError, match=r"no_such_package.*pip install 'pcdnet\[serve\]'"):
         Serve(folder=run).run()
-
-
-def test_without_its_data_a_run_is_served_without_samples(run: Path, tmp_path: Path) -> None:
-    Origin(data=str(tmp_path / "gone.npz")).write(run)
-    try:
-        assert Serve(folder=run).samples() is None
-        with pytest.raises(PcdnetError, match="gone.npz"):
-            Serve(folder=run, data=str(tmp_path / "gone.npz")).samples()
-    finally:
-        Origin().write(run)
-
-
-def test_samples_are_looked_at_as_the_training_looked(tmp_path: Path) -> None:
-    images = np.random.default_rng(0).integers(0, 256, (9, 40, 50, 3), np.uint8)
-    np.savez(tmp_path / "seen.npz", image=images)
-    data = str(tmp_path / "seen.npz")
-    Origin(data=data, crop=(2, 3, 20, 30), stride=4, grey=True).write(tmp_path)
-    samples = Serve(folder=tmp_path).samples()
-    assert samples is not None
-    assert samples.images.shape == (3, 20, 30, 1)
-    luma = images[4, 2:22, 3:33] @ np.array([0.299, 0.587, 0.114])
-    assert np.abs(samples.images[1, ..., 0] - luma).max() <= 1
-    assert Serve(folder=tmp_path, data="tetrominoes").samples() is not None  # generated, so without a stride
 
 
 def test_the_command_prints_its_address_answers_there_and_ends_quietly(run: Path) -> None:

@@ -193,7 +193,7 @@ class Model(Message):
     channels: int
     objects: int
     """Objects that the model finds in a picture at most."""
-    min_error_reduction: float
+    min_gain: float
     """Smallest fall of the squared error that justifies an object."""
     prototypes: Array
     masks: Array

@@ -89,7 +89,7 @@ class Workbench:
             fixed=bank.background is not None,
             channels=config.channels,
             objects=config.max_objects,
-            min_error_reduction=config.min_error_reduction,
+            min_gain=config.min_error_reduction,
             prototypes=Array.from_numpy(bank.prototypes),
             masks=Array.from_numpy(bank.masks),
             background=None if bank.background is None else Array.from_numpy(bank.background),
