@@ -275,7 +275,7 @@ def test_every_field_of_the_configuration_is_followed_or_refused(monkeypatch: py
     model.config = dataclasses.replace(model.config, min_solid=0.0)
     assert to_onnx(model, SIZE)
     monkeypatch.setitem(WAYS, "localization", ("phase",))
-    with pytest.raises(PcdnetError, match="model.localization is 'gain', which an ONNX file cannot express"):
+    with pytest.raises(PcdnetError, match="localization='error_reduction' cannot be expressed in an ONNX file"):
         to_onnx(model, SIZE)
 
 
