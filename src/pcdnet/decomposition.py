@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float32, Int32
 from PIL import Image
-from scipy.ndimage import find_objects
 
 from pcdnet.colours import as_rgb, instance_colours
 from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
+from pcdnet.scene import visible_boxes
 
 FORMAT = "pcdnet-decomposition-1"
 """Names the schema of `to_dict`."""
@@ -89,7 +89,7 @@ class Decomposition:
     @property
     def objects(self) -> tuple[SceneObject, ...]:
         """The objects, front to back."""
-        slices = find_objects(self.instances, max_label=len(self))
+        boxes = visible_boxes(self.instances, len(self))
         return tuple(
             SceneObject(
                 prototype=int(self.prototype_ids[n]),
@@ -97,22 +97,17 @@ class Decomposition:
                 colour=tuple(float(value) for value in self.colours[n]),
                 depth=n,
                 error_reduction=float(self.error_reductions[n]),
-                box=_box(slices[n]),
+                box=boxes[n],
                 mask=self.instances == n + 1,
             )
             for n in range(len(self))
         )
 
     def __repr__(self) -> str:
-        kinds = ", ".join(
-            f"{count} of prototype {p}" for p, count in sorted(Counter(self.prototype_ids.tolist()).items())
-        )
-        if len(self) == 1:
-            kinds = kinds.replace("1 of", "1 object of")
-        elif len(self):
-            kinds = f"{len(self)} objects: {kinds}"
-        name = self.name and f"{self.name}: "
-        return f"Decomposition({name}{kinds or 'no object'}, squared error {self.error:.3g})"
+        often = sorted(Counter(self.prototype_ids.tolist()).items())
+        kinds = ", ".join(f"{count} of prototype {p}" for p, count in often)
+        found = {0: "no object", 1: kinds.replace(" of", " object of")}.get(len(self), f"{len(self)} objects: {kinds}")
+        return f"Decomposition({self.name and f'{self.name}: '}{found}, squared error {self.error:.3g})"
 
     def _repr_html_(self) -> str:
         """For notebooks: the image that the objects make, and its objects in colours of their own."""
@@ -153,11 +148,10 @@ class Decomposition:
         `gain` is the error reduction of an object.
         """
         height, width = self.instances.shape
-        boxes = [_box(found) for found in find_objects(self.instances, max_label=len(self))]
         # One count for all objects: a mask for each would take longer than all the rest.
         pixels = np.bincount(self.instances.ravel(), minlength=len(self) + 1)[1:]
         columns = (self.prototype_ids, self.positions, self.colours, self.error_reductions, pixels)
-        rows = zip(*(column.tolist() for column in columns), boxes, strict=True)
+        rows = zip(*(column.tolist() for column in columns), visible_boxes(self.instances, len(self)), strict=True)
         return {
             "format": FORMAT,
             "name": self.name,
@@ -181,10 +175,3 @@ class Decomposition:
         """Write `to_dict` as a JSON file, whole or not at all."""
         with whole_file(path) as file:
             file.write(json.dumps(self.to_dict(), indent=1).encode() + b"\n")
-
-
-def _box(found: tuple[slice, ...] | None) -> tuple[int, int, int, int] | None:
-    if found is None:
-        return None
-    rows, columns = found
-    return int(rows.start), int(columns.start), int(rows.stop - rows.start), int(columns.stop - columns.start)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Int32, Integer, UInt8
+from scipy.ndimage import find_objects
 
 from pcdnet.errors import PcdnetError
 
@@ -105,3 +106,11 @@ class Scenes:
             names=self.names[which],
             name=self.name if name is None else name,
         )
+
+
+def visible_boxes(instances: Int32[np.ndarray, "H W"], count: int) -> list[tuple[int, int, int, int] | None]:
+    """Top, left, height and width of the pixels labelled 1, 2, ... `count`; None where a label has none."""
+    return [
+        found and (found[0].start, found[1].start, found[0].stop - found[0].start, found[1].stop - found[1].start)
+        for found in find_objects(instances, max_label=count)
+    ]

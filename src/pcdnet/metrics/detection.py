@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64, Integer
+from jaxtyping import Bool, Float, Int64
 
 from pcdnet.errors import PcdnetError
 from pcdnet.metrics.matching import Matches
@@ -56,23 +56,25 @@ def score_detections(scenes: Sequence[Matches], kinds: Sequence[str] = ()) -> De
     if not scenes:
         raise PcdnetError("there are 0 scenes to score; give the matches of at least one")
     num_true = sum(int(scene.counted.sum()) for scene in scenes)
-    precision, recall, f1 = _precision_recall([_correct(scene, scene.partners) for scene in scenes], num_true)
+    correct = [_correct(scene, scene.partners) for scene in scenes]
+    precision, recall, f1 = _precision_recall(correct, num_true)
     loose = _precision_recall([_correct(scene, scene.loose) for scene in scenes], num_true)[2]
-    surplus = np.array([_surplus(scene) for scene in scenes])
-    pairs = _pairs(scenes)
-    right = pairs.counted & (pairs.kinds == _usual_kind(pairs))
+    surplus = np.array([len(found) - scene.counted.sum() for found, scene in zip(correct, scenes, strict=True)])
+    ranks = [scene.scores[_kept(scene, scene.partners)] for scene in scenes]
+    prototypes, found, counted = _pairs(scenes)
+    right = counted & (found == _usual_kind(prototypes, found))
     return DetectionScores(
         precision=precision,
         recall=recall,
         f1=f1,
         f1_at_30=loose,
-        ap50=_ap(scenes, num_true),
+        ap50=average_precision(np.concatenate(correct), np.concatenate(ranks), num_true),
         count_accuracy=float(np.mean(surplus == 0)),
         count_error=float(np.mean(np.abs(surplus))),
         count_bias=float(np.mean(surplus)),
         purity=class_purity(scenes) if kinds else None,
         semantic_accuracy=float(right.sum() / num_true) if kinds and num_true else None,
-        recall_by_kind=_recall_by_kind(scenes, kinds) if kinds and num_true else None,
+        recall_by_kind=_recall_by_kind(scenes, found, kinds) if kinds and num_true else None,
     )
 
 
@@ -82,11 +84,9 @@ def class_purity(scenes: Sequence[Matches], among: Collection[int] | None = None
     A prototype's usual kind is the one that it is matched with most often, whether it counts or not. With `among`
     only matches with true objects of these kinds are looked at, otherwise those that count.
     """
-    pairs = _pairs(scenes)
-    kept = pairs.counted if among is None else np.isin(pairs.kinds, list(among))
-    if not kept.any():
-        return None
-    return float(np.mean((pairs.kinds == _usual_kind(pairs))[kept]))
+    prototypes, kinds, counted = _pairs(scenes)
+    kept = counted if among is None else np.isin(kinds, list(among))
+    return float(np.mean((kinds == _usual_kind(prototypes, kinds))[kept])) if kept.any() else None
 
 
 def average_precision(correct: Bool[np.ndarray, "n"], scores: Float[np.ndarray, "n"], num_true: int) -> float | None:
@@ -101,15 +101,6 @@ def average_precision(correct: Bool[np.ndarray, "n"], scores: Float[np.ndarray, 
     best = np.maximum.accumulate(precision[::-1])[::-1]
     reached = np.searchsorted(true / num_true, RECALLS)
     return float(np.append(best, 0.0)[reached].mean())  # recalls that are never reached count 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class _Pairs:
-    """All matches of all scenes, one entry each."""
-
-    prototypes: Int64[np.ndarray, "n"]
-    kinds: Int64[np.ndarray, "n"]
-    counted: Bool[np.ndarray, "n"]
 
 
 def _correct(scene: Matches, partners: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "k"]:
@@ -133,41 +124,28 @@ def _precision_recall(
     return true / max(found, 1), true / num_true, 2 * true / (found + num_true)
 
 
-def _surplus(scene: Matches) -> int:
-    return int(_kept(scene, scene.partners).sum()) - int(scene.counted.sum())
+def _pairs(
+    scenes: Sequence[Matches],
+) -> tuple[Int64[np.ndarray, "n"], Int64[np.ndarray, "n"], Bool[np.ndarray, "n"]]:
+    """The prototype of every match, the kind of its true object, and whether that counts."""
+    matches = []
+    for scene in scenes:
+        matched = scene.partners >= 0
+        true = scene.partners[matched]
+        matches.append([scene.prototype_ids[matched], scene.kinds[true], scene.counted[true]])
+    prototypes, kinds, counted = np.concatenate(matches, axis=1, dtype=np.int64)
+    return prototypes, kinds, counted > 0
 
 
-def _ap(scenes: Sequence[Matches], num_true: int) -> float | None:
-    correct = np.concatenate([_correct(scene, scene.partners) for scene in scenes])
-    scores = np.concatenate([scene.scores[_kept(scene, scene.partners)] for scene in scenes])
-    return average_precision(correct, scores, num_true)
-
-
-def _pairs(scenes: Sequence[Matches]) -> _Pairs:
-    matched = [(scene, scene.partners >= 0) for scene in scenes]
-    partners = [scene.partners[found] for scene, found in matched]
-    return _Pairs(
-        prototypes=np.concatenate([scene.prototype_ids[found] for scene, found in matched]).astype(np.int64),
-        kinds=np.concatenate([scene.kinds[which] for scene, which in zip(scenes, partners, strict=True)]).astype(
-            np.int64
-        ),
-        counted=np.concatenate([scene.counted[which] for scene, which in zip(scenes, partners, strict=True)]),
-    )
-
-
-def _usual_kind(pairs: _Pairs) -> Int64[np.ndarray, "n"]:
+def _usual_kind(prototypes: Int64[np.ndarray, "n"], kinds: Int64[np.ndarray, "n"]) -> Int64[np.ndarray, "n"]:
     """The kind that the prototype of each match is matched with most often; the first of equals."""
-    times = np.zeros((pairs.prototypes.max(initial=0) + 1, pairs.kinds.max(initial=0) + 1), dtype=np.int64)
-    np.add.at(times, (pairs.prototypes, pairs.kinds), 1)
-    usual: np.ndarray = times.argmax(axis=1)[pairs.prototypes]
+    times = np.zeros((prototypes.max(initial=0) + 1, kinds.max(initial=0) + 1), dtype=np.int64)
+    np.add.at(times, (prototypes, kinds), 1)
+    usual: np.ndarray = times.argmax(axis=1)[prototypes]
     return usual
 
 
-def _recall_by_kind(scenes: Sequence[Matches], names: Sequence[str]) -> dict[str, float]:
-    true = np.concatenate([scene.kinds for scene in scenes])
-    there, found = _times(true, len(names)), _times(_pairs(scenes).kinds, len(names))
-    return {name: float(found[k] / there[k]) for k, name in enumerate(names) if there[k]}
-
-
-def _times(kinds: Integer[np.ndarray, "n"], count: int) -> Int64[np.ndarray, "k"]:
-    return np.bincount(kinds, minlength=count)
+def _recall_by_kind(scenes: Sequence[Matches], found: Int64[np.ndarray, "n"], names: Sequence[str]) -> dict[str, float]:
+    true = np.bincount(np.concatenate([scene.kinds for scene in scenes]), minlength=len(names))
+    times = np.bincount(found, minlength=len(names))
+    return {name: float(times[k] / true[k]) for k, name in enumerate(names) if true[k]}

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int32, Int64, Integer
-from scipy.ndimage import find_objects
+
+from pcdnet.scene import visible_boxes
 
 IOU, LOOSE_IOU = 0.5, 0.3
 """Overlap that makes a found object a true one: the usual, and a lenient one for small or blurred objects."""
@@ -23,7 +24,7 @@ class Found:
     boxes: Float32[np.ndarray, "n 4"]
     """Top, left, height and width of their visible pixels."""
     scores: Float[np.ndarray, "n"]
-    """How much speaks for each: its gain."""
+    """How much speaks for each: by how much it lowers the squared error."""
     prototype_ids: Integer[np.ndarray, "n"]
     """What each is an instance of."""
 
@@ -53,16 +54,12 @@ def found_objects(
     instances: Int32[np.ndarray, "H W"], prototype_ids: Integer[np.ndarray, "n"], scores: Float[np.ndarray, "n"]
 ) -> Found:
     """Return what is seen of the objects of a label map, whose n-th has the label n + 1; hidden ones are left out."""
-    boxes, seen = [], []
-    for n, where in enumerate(find_objects(instances, max_label=len(prototype_ids))):
-        if where is not None:
-            rows, columns = where
-            boxes.append((rows.start, columns.start, rows.stop - rows.start, columns.stop - columns.start))
-            seen.append(n)
+    boxes = visible_boxes(instances, len(prototype_ids))
+    seen = [n for n, box in enumerate(boxes) if box is not None]
     return Found(
-        boxes=np.array(boxes, dtype=np.float32).reshape(-1, 4),
-        scores=scores[np.array(seen, dtype=int)],
-        prototype_ids=prototype_ids[np.array(seen, dtype=int)],
+        boxes=np.array([boxes[n] for n in seen], dtype=np.float32).reshape(-1, 4),
+        scores=scores[seen],
+        prototype_ids=prototype_ids[seen],
     )
 
 
@@ -110,9 +107,8 @@ def match_scene(
 
     Without `kinds` all true objects are of one kind, and without `counted` all of them count.
     """
-    num_true = iou.shape[1]
-    kinds = np.zeros(num_true, dtype=np.int32) if kinds is None else kinds
-    counted = np.ones(num_true, dtype=bool) if counted is None else counted
+    kinds = np.zeros(iou.shape[1], dtype=np.int32) if kinds is None else kinds
+    counted = np.ones(iou.shape[1], dtype=bool) if counted is None else counted
     return Matches(
         scores=found.scores,
         prototype_ids=found.prototype_ids,

@@ -7,7 +7,7 @@ number never matters. Scores lie in [0, 1], except that ARI falls below 0 for pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -65,7 +65,7 @@ def mean_iou(target: Labels, prediction: Labels) -> float:
     A true object without a partner counts 0, and superfluous predicted objects cost nothing; but where the
     ground truth is empty, the score is 1 for an empty prediction and 0 for any other.
     """
-    return _mean_iou(_overlap(*_checked(target, prediction)))
+    return _mean_iou(mask_iou(target, prediction))
 
 
 def mask_iou(target: Labels, prediction: Labels) -> Float64[np.ndarray, "true predicted"]:
@@ -85,26 +85,15 @@ def score(targets: Sequence[Labels] | Labels, predictions: Sequence[Labels] | La
         )
     if len(targets) == 0:
         raise PcdnetError("there are 0 scenes to score; give at least one label map")
-    fg_ari, ari, miou, count = [], [], [], []
+    parts = []
     for index, (target, prediction) in enumerate(zip(targets, predictions, strict=True)):
         if np.ndim(target) != 2:
             raise PcdnetError(
                 f"the true label map of scene {index} has shape {np.shape(target)}; "
                 f"give height x width maps, and a single map as a list of one"
             )
-        overlap = _overlap(*_checked(target, prediction, f" of scene {index}"))
-        fg_ari.append(_ari(_foreground(overlap)))
-        ari.append(_ari(overlap))
-        miou.append(_mean_iou(overlap))
-        count.append(_objects(overlap.target) == _objects(overlap.prediction))
-    return Scores(
-        scenes=len(targets),
-        fg_ari=float(np.mean(fg_ari)),
-        ari=float(np.mean(ari)),
-        miou=float(np.mean(miou)),
-        count_accuracy=float(np.mean(count)),
-        perfect=float(np.mean(np.array(fg_ari) == 1.0)),
-    )
+        parts.append(_scene_scores(_overlap(*_checked(target, prediction, f" of scene {index}"))))
+    return combined(parts)
 
 
 def combined(parts: Sequence[Scores]) -> Scores:
@@ -112,18 +101,9 @@ def combined(parts: Sequence[Scores]) -> Scores:
     scenes = [part.scenes for part in parts]
     if not sum(scenes):
         raise PcdnetError("there are 0 scores to combine; give those of at least one part")
-
-    def mean(name: str) -> float:
-        return float(np.average([getattr(part, name) for part in parts], weights=scenes))
-
-    return Scores(
-        scenes=sum(scenes),
-        fg_ari=mean("fg_ari"),
-        ari=mean("ari"),
-        miou=mean("miou"),
-        count_accuracy=mean("count_accuracy"),
-        perfect=mean("perfect"),
-    )
+    names = [field.name for field in fields(Scores) if field.name != "scenes"]
+    means = {name: float(np.average([getattr(part, name) for part in parts], weights=scenes)) for name in names}
+    return Scores(scenes=sum(scenes), **means)
 
 
 class _Overlap(NamedTuple):
@@ -157,26 +137,28 @@ def _checked(
 
 
 def _overlap(target: Integer[np.ndarray, "*shape"], prediction: Integer[np.ndarray, "*shape"]) -> _Overlap:
-    true, predicted = _small(target.ravel()), _small(prediction.ravel())
-    if true.size == 0:
-        return _Overlap(true, predicted, true)
-    base = int(predicted.max()) + 1
-    keys = true * base + predicted  # both factors are below twice the number of pixels: no overflow
-    if (int(true.max()) + 1) * base <= 2 * keys.size + 1024:
-        pixels = np.bincount(keys)
-        found = np.flatnonzero(pixels)
-        pixels = pixels[found]
-    else:
-        found, pixels = np.unique(keys, return_counts=True)
-    return _Overlap(found // base, found % base, pixels)
+    true, predicted = _numbered(target), _numbered(prediction)
+    base = predicted.max(initial=0) + 1
+    pairs, pixels = np.unique(true * base + predicted, return_counts=True)  # below the square of the pixels' number
+    return _Overlap(pairs // base, pairs % base, pixels)
 
 
-def _small(labels: Integer[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-    """Return the same grouping with labels of the order of the number of pixels at most; 0 stays 0."""
-    if labels.size == 0 or labels.max() <= 2 * labels.size:
-        return labels.astype(np.int64)
-    distinct, small = np.unique(labels, return_inverse=True)
-    return small.reshape(-1).astype(np.int64) + int(distinct[0] != 0)
+def _numbered(labels: Integer[np.ndarray, "*shape"]) -> Int64[np.ndarray, " n"]:
+    """The same grouping by the numbers 1, 2, ...; 0 stays 0."""
+    distinct, numbers = np.unique(labels, return_inverse=True)
+    return numbers.ravel() + int(0 not in distinct[:1])
+
+
+def _scene_scores(overlap: _Overlap) -> Scores:
+    fg_ari, iou = _ari(_foreground(overlap)), _ious(overlap)
+    return Scores(
+        scenes=1,
+        fg_ari=fg_ari,
+        ari=_ari(overlap),
+        miou=_mean_iou(iou),
+        count_accuracy=float(iou.shape[0] == iou.shape[1]),
+        perfect=float(fg_ari == 1),
+    )
 
 
 def _foreground(overlap: _Overlap) -> _Overlap:
@@ -184,28 +166,12 @@ def _foreground(overlap: _Overlap) -> _Overlap:
     return _Overlap(overlap.target[kept], overlap.prediction[kept], overlap.pixels[kept])
 
 
-def _objects(labels: Int64[np.ndarray, " pairs"]) -> int:
-    return int(np.count_nonzero(np.unique(labels)))
-
-
-def _areas(labels: Int64[np.ndarray, " pairs"], pixels: Int64[np.ndarray, " pairs"]) -> Int64[np.ndarray, " labels"]:
-    areas = np.zeros(int(labels.max(initial=-1)) + 1, dtype=np.int64)
-    np.add.at(areas, labels, pixels)
-    return areas
-
-
 def _ari(overlap: _Overlap) -> float:
     # Ordered pairs of pixels that share a group in both, in the ground truth, in the prediction. Sums fit 64 bits up
     # to 3e9 pixels, their products do not: hence Python's integers, which never overflow.
     n = int(overlap.pixels.sum())
-    both, true, predicted = (
-        int(np.square(areas).sum())
-        for areas in (
-            overlap.pixels,
-            _areas(overlap.target, overlap.pixels),
-            _areas(overlap.prediction, overlap.pixels),
-        )
-    )
+    areas = (np.bincount(labels, overlap.pixels).astype(np.int64) for labels in (overlap.target, overlap.prediction))
+    both, true, predicted = (int(np.square(sizes).sum()) for sizes in (overlap.pixels, *areas))
     together, split, merged, apart = both - n, true - both, predicted - both, n * n - true - predicted + both
     if split == merged == 0:
         return 1.0
@@ -213,8 +179,7 @@ def _ari(overlap: _Overlap) -> float:
     return 2 * chance_free / ((together + split) * (split + apart) + (together + merged) * (merged + apart))
 
 
-def _mean_iou(overlap: _Overlap) -> float:
-    iou = _ious(overlap)
+def _mean_iou(iou: Float64[np.ndarray, "true predicted"]) -> float:
     true, predicted = iou.shape
     if true == 0 or predicted == 0:
         return float(true == predicted)
