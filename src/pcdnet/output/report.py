@@ -93,12 +93,13 @@ def report(
             raise PcdnetError(
                 "a model alone has neither scenes nor a folder; give ", Setting("data"), " and ", Setting("out")
             )
-        run, model, scenes, path = None, source, view.scenes(to_scenes(data)), Path(out)
+        run, model, path = None, source, Path(out)
+        scenes = to_scenes(data, count=count, seed=seed, view=view)
     else:
         run = source if isinstance(source, RunFolder) else RunFolder.open(source)
         model = run.load_model(device)
         if isinstance(data, np.ndarray | Scenes):
-            scenes = view.scenes(to_scenes(data))
+            scenes = to_scenes(data, count=count, view=view)
         else:
             scenes = run.held_out(None if data is None else str(data), count=count, seed=seed, view=view)
         path = run.report if out is None else Path(out)
