@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 import tests.typechecking  # noqa: F401  (the hook looks it up by name)
 
 torch.set_num_threads(1)  # tests are small: two threads would only wait for each other
+settings.register_profile("pcdnet", deadline=None)  # how long an example takes is the machine's affair
+settings.load_profile("pcdnet")
 
 with install_import_hook("pcdnet", "tests.typechecking.checked"):
     import pcdnet.data.opening

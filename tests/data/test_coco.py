@@ -153,7 +153,7 @@ JSON = st.recursive(
     ),
     value=JSON,
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_value_crashes_the_reader(
     where: tuple[str, int, str], value: object, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -169,7 +169,7 @@ def test_every_truncation_is_reported_or_harmless(kind: str) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_damaged_bytes_never_crash_the_reader(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(["PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF"]))
     content = bytearray(encoded(Image.fromarray(RGB), kind).getvalue())

@@ -45,7 +45,7 @@ def parts(draw: st.DrawFn, size: tuple[int, int] = (24, 36)) -> Corners:
 
 
 @given(box=parts(), crop=parts(), factor=st.sampled_from([1, 2, 3]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_ground_truth_stays_on_the_pixels(box: Corners, crop: Corners, factor: int) -> None:
     view = View(crop=crop, resize=(crop[2] * factor, crop[3] * factor), grey=True)
     seen = view.scenes(scene_of(box))

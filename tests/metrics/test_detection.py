@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -46,12 +46,12 @@ def random_case(seed: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.
     case = []
     for _ in range(rng.integers(1, 6)):
         n, m = rng.integers(0, 9, 2)
-        truth = np.concatenate([rng.integers(0, 20, (m, 2)), rng.integers(2, 12, (m, 2))], axis=1)
-        copies = truth[rng.integers(0, m, n)] if m else np.full((n, 4), 5)
+        target = np.concatenate([rng.integers(0, 20, (m, 2)), rng.integers(2, 12, (m, 2))], axis=1)
+        copies = target[rng.integers(0, m, n)] if m else np.full((n, 4), 5)
         found = np.clip(copies + rng.integers(-2, 3, (n, 4)), 1, None)
         scores = rng.integers(0, 5, n) / 4 if seed % 2 else rng.random(n)
         counted = rng.random(m) < (0.7 if seed % 3 else 1.0)
-        case.append((found.astype(np.float32), scores, truth.astype(np.float32), counted))
+        case.append((found.astype(np.float32), scores, target.astype(np.float32), counted))
     return case
 
 
@@ -61,9 +61,9 @@ def by_coco(case: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]], l
     cocoeval = pytest.importorskip("pycocotools.cocoeval")
     true: list[dict[str, Any]] = []
     found: list[dict[str, Any]] = []
-    for image, (boxes, scores, truth, counted) in enumerate(case):
+    for image, (boxes, scores, target, counted) in enumerate(case):
         common = {"image_id": image, "category_id": 1, "iscrowd": 0}
-        for (top, left, height, width), counts in zip(truth.tolist(), counted, strict=True):
+        for (top, left, height, width), counts in zip(target.tolist(), counted, strict=True):
             area = 1.0 if counts else 1e9
             true.append({**common, "id": len(true) + 1, "bbox": [left, top, width, height], "area": area})
         for (top, left, height, width), score in zip(boxes.tolist(), scores.tolist(), strict=True):
@@ -93,17 +93,19 @@ def by_coco(case: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]], l
 
 
 def matched(case: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]) -> list[Matches]:
+    """The scenes of a case, matched."""
     return [
         match_scene(
             Found(boxes=boxes, scores=scores, prototype_ids=np.zeros(len(boxes), np.int32)),
-            box_iou(boxes, truth),
+            box_iou(boxes, target),
             counted=counted,
         )
-        for boxes, scores, truth, counted in case
+        for boxes, scores, target, counted in case
     ]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@given(st.integers(0, 2**32))
+@settings(max_examples=60)
 def test_scores_are_those_of_coco(seed: int) -> None:
     case = random_case(seed)
     scores, usual, loose = score_detections(matched(case)), by_coco(case, 0.5), by_coco(case, 0.3)
@@ -119,6 +121,7 @@ def test_scores_are_those_of_coco(seed: int) -> None:
 
 
 def harmonic(scores: dict[str, float]) -> float:
+    """F1 of precision and recall."""
     both = scores["precision"] + scores["recall"]
     return 2 * scores["precision"] * scores["recall"] / both if both else 0.0
 
@@ -126,12 +129,12 @@ def harmonic(scores: dict[str, float]) -> float:
 @given(arrays(np.bool_, st.integers(0, 12)), st.integers(1, 20), st.randoms(use_true_random=False))
 def test_average_precision_knows_only_the_order(correct: np.ndarray, more: int, random: Any) -> None:
     scores = np.array(random.sample(range(100), len(correct)), dtype=np.float64)
-    truths = int(correct.sum()) + more
-    ap = average_precision(correct, scores, truths)
+    num_true = int(correct.sum()) + more
+    ap = average_precision(correct, scores, num_true)
     assert ap is not None
     assert 0 <= ap <= 1
-    assert ap == average_precision(correct, np.exp(scores / 50), truths)
-    best = average_precision(correct, correct.astype(float), truths)
+    assert ap == average_precision(correct, np.exp(scores / 50), num_true)
+    best = average_precision(correct, correct.astype(float), num_true)
     assert best is not None
     assert ap <= best + 1e-12
 
@@ -142,11 +145,11 @@ def test_average_precision_by_hand() -> None:
     assert ap == pytest.approx((51 * 1 + 50 * 2 / 3) / 101)
 
 
-def test_the_truth_scores_perfectly() -> None:
-    truth = np.array([[0, 0, 3, 3], [5, 5, 2, 4]], dtype=np.float32)
+def test_the_ground_truth_scores_perfectly() -> None:
+    target = np.array([[0, 0, 3, 3], [5, 5, 2, 4]], dtype=np.float32)
     kinds = np.array([1, 0], dtype=np.int32)
-    found = Found(boxes=truth, scores=np.ones(2), prototype_ids=np.array([4, 7], dtype=np.int32))
-    scores = score_detections([match_scene(found, box_iou(truth, truth), kinds=kinds)] * 3, KINDS)
+    found = Found(boxes=target, scores=np.ones(2), prototype_ids=np.array([4, 7], dtype=np.int32))
+    scores = score_detections([match_scene(found, box_iou(target, target), kinds=kinds)] * 3, KINDS)
     assert (scores.precision, scores.recall, scores.f1, scores.f1_at_30, scores.ap50) == (1, 1, 1, 1, 1)
     assert (scores.count_accuracy, scores.count_error, scores.count_bias) == (1, 0, 0)
     assert (scores.purity, scores.semantic_accuracy) == (1, 1)

@@ -17,15 +17,18 @@ SIDE = 9
 
 @st.composite
 def box(draw: st.DrawFn) -> tuple[int, int, int, int]:
+    """A box inside of a small image."""
     top, left = draw(st.integers(0, SIDE - 1)), draw(st.integers(0, SIDE - 1))
     return top, left, draw(st.integers(1, SIDE - top)), draw(st.integers(1, SIDE - left))
 
 
 def boxes(*corners: tuple[float, float, float, float]) -> np.ndarray:
+    """Boxes as an array."""
     return np.array(corners, dtype=np.float32).reshape(-1, 4)
 
 
 def painted(corners: tuple[int, int, int, int]) -> np.ndarray:
+    """A label map in which a box is the only object."""
     top, left, height, width = corners
     labels = np.zeros((SIDE, SIDE), dtype=np.int32)
     labels[top : top + height, left : left + width] = 1
@@ -46,10 +49,10 @@ def test_the_iou_of_boxes_goes_by_fractions_of_pixels() -> None:
 
 
 @given(*(arrays(np.int32, (6, 5), elements=st.integers(0, 4)) for _ in range(2)))
-def test_the_iou_of_masks_is_that_of_every_pair(truth: np.ndarray, prediction: np.ndarray) -> None:
-    true, predicted = ([labels == n for n in range(1, 5) if (labels == n).any()] for labels in (truth, prediction))
+def test_the_iou_of_masks_is_that_of_every_pair(target: np.ndarray, prediction: np.ndarray) -> None:
+    true, predicted = ([labels == n for n in range(1, 5) if (labels == n).any()] for labels in (target, prediction))
     expected = [[(t & p).sum() / (t | p).sum() for p in predicted] for t in true]
-    iou = mask_iou(truth, prediction)
+    iou = mask_iou(target, prediction)
     assert iou.shape == (len(true), len(predicted))
     assert iou.ravel().tolist() == pytest.approx(np.ravel(expected).tolist())
 
@@ -80,6 +83,7 @@ def test_found_objects_are_those_of_the_decomposition_that_are_seen(instances: n
 
 @st.composite
 def overlaps(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """IoUs with many equal ones, scores, and which true objects count."""
     n, m = draw(st.integers(0, 5)), draw(st.integers(0, 5))
     iou = draw(arrays(np.float64, (n, m), elements=st.sampled_from([0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1])))
     scores = draw(arrays(np.float32, n, elements=st.integers(0, 3).map(float)))

@@ -19,21 +19,22 @@ from pcdnet.metrics import adjusted_rand_index, combined, foreground_ari, mean_i
 
 @st.composite
 def label_pairs(draw: st.DrawFn, most: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """True and predicted labels of one image."""
     shape = draw(array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=8))
-    truth, prediction = (draw(arrays(np.int32, shape, elements=st.integers(0, most))) for _ in range(2))
-    return truth, prediction
+    target, prediction = (draw(arrays(np.int32, shape, elements=st.integers(0, most))) for _ in range(2))
+    return target, prediction
 
 
 @given(label_pairs())
 def test_ari_is_that_of_scikit_learn(pair: tuple[np.ndarray, np.ndarray]) -> None:
-    truth, prediction = pair
-    assert adjusted_rand_index(truth, prediction) == pytest.approx(
-        adjusted_rand_score(truth.ravel(), prediction.ravel()), abs=1e-12
+    target, prediction = pair
+    assert adjusted_rand_index(target, prediction) == pytest.approx(
+        adjusted_rand_score(target.ravel(), prediction.ravel()), abs=1e-12
     )
 
 
 @pytest.mark.parametrize(
-    ("truth", "prediction"),
+    ("target", "prediction"),
     [
         ([], []),
         ([3], [0]),
@@ -45,39 +46,39 @@ def test_ari_is_that_of_scikit_learn(pair: tuple[np.ndarray, np.ndarray]) -> Non
         ([0, 0, 1, 1], [0, 1, 0, 1]),
     ],
 )
-def test_ari_of_edge_cases_is_that_of_scikit_learn(truth: list[int], prediction: list[int]) -> None:
-    expected = adjusted_rand_score(truth, prediction)
-    assert adjusted_rand_index(np.array(truth, dtype=int), np.array(prediction, dtype=int)) == expected
+def test_ari_of_edge_cases_is_that_of_scikit_learn(target: list[int], prediction: list[int]) -> None:
+    expected = adjusted_rand_score(target, prediction)
+    assert adjusted_rand_index(np.array(target, dtype=int), np.array(prediction, dtype=int)) == expected
 
 
 @pytest.mark.parametrize("groups", [3, 300, 300_000])
 def test_ari_of_four_million_pixels_does_not_overflow(groups: int) -> None:
     rng = np.random.default_rng(groups)
-    truth = rng.integers(0, groups, (2000, 2000))
-    prediction = np.where(rng.random(truth.shape) < 0.5, truth, rng.integers(0, groups, truth.shape))
+    target = rng.integers(0, groups, (2000, 2000))
+    prediction = np.where(rng.random(target.shape) < 0.5, target, rng.integers(0, groups, target.shape))
     # Half of the pixels keep their label, so a quarter of the pairs stay together beyond chance.
-    assert adjusted_rand_index(truth, prediction) == pytest.approx(0.25, abs=0.01)
-    assert adjusted_rand_index(truth, truth) == 1.0
+    assert adjusted_rand_index(target, prediction) == pytest.approx(0.25, abs=0.01)
+    assert adjusted_rand_index(target, target) == 1.0
 
 
 @given(label_pairs(), st.integers(1, 2**62))
 def test_which_numbers_objects_have_never_matters(pair: tuple[np.ndarray, np.ndarray], offset: int) -> None:
-    truth, prediction = pair
+    target, prediction = pair
     names = np.array([0, *(offset + label for label in (3, 2, 1, 0))], dtype=np.uint64)
     renamed = names[prediction]
     for metric in (adjusted_rand_index, foreground_ari, mean_iou):
-        assert metric(truth, renamed) == pytest.approx(metric(truth, prediction), abs=1e-12)
+        assert metric(target, renamed) == pytest.approx(metric(target, prediction), abs=1e-12)
 
 
 @given(label_pairs())
 def test_foreground_ari_ignores_what_is_predicted_on_true_background(
     pair: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    truth, prediction = pair
-    inside = truth > 0
-    expected = adjusted_rand_score(truth[inside], prediction[inside])
-    assert foreground_ari(truth, prediction) == pytest.approx(expected, abs=1e-12)
-    assert foreground_ari(truth, np.where(inside, prediction, 9)) == foreground_ari(truth, prediction)
+    target, prediction = pair
+    inside = target > 0
+    expected = adjusted_rand_score(target[inside], prediction[inside])
+    assert foreground_ari(target, prediction) == pytest.approx(expected, abs=1e-12)
+    assert foreground_ari(target, np.where(inside, prediction, 9)) == foreground_ari(target, prediction)
 
 
 def test_foreground_ari_without_foreground_is_one() -> None:
@@ -86,35 +87,35 @@ def test_foreground_ari_without_foreground_is_one() -> None:
 
 @given(label_pairs())
 def test_mean_iou_is_the_best_of_all_matchings(pair: tuple[np.ndarray, np.ndarray]) -> None:
-    truth, prediction = pair
-    true = [truth == label for label in range(1, 5) if (truth == label).any()]
+    target, prediction = pair
+    true = [target == label for label in range(1, 5) if (target == label).any()]
     predicted = [prediction == label for label in range(1, 5) if (prediction == label).any()]
     if not true:
-        assert mean_iou(truth, prediction) == float(not predicted)
+        assert mean_iou(target, prediction) == float(not predicted)
         return
-    predicted += [np.zeros_like(truth, dtype=bool)] * len(true)
+    predicted += [np.zeros_like(target, dtype=bool)] * len(true)
     best = max(
         sum((t & p).sum() / (t | p).sum() for t, p in zip(true, chosen, strict=True))
         for chosen in permutations(predicted, len(true))
     )
-    assert mean_iou(truth, prediction) == pytest.approx(best / len(true), abs=1e-12)
+    assert mean_iou(target, prediction) == pytest.approx(best / len(true), abs=1e-12)
 
 
 def test_mean_iou_halves_when_one_of_two_objects_is_missed() -> None:
-    truth = np.array([[1, 1, 0, 2, 2]])
-    assert mean_iou(truth, np.where(truth == 1, 7, 0)) == 0.5
+    target = np.array([[1, 1, 0, 2, 2]])
+    assert mean_iou(target, np.where(target == 1, 7, 0)) == 0.5
 
 
-def test_the_truth_scores_perfectly() -> None:
-    truth = np.random.default_rng(0).integers(0, 4, (5, 9, 8))
-    scores = score(truth, (4 - truth) % 4)
+def test_the_ground_truth_scores_perfectly() -> None:
+    target = np.random.default_rng(0).integers(0, 4, (5, 9, 8))
+    scores = score(target, (4 - target) % 4)
     assert (scores.scenes, scores.fg_ari, scores.ari, scores.miou) == (5, 1.0, 1.0, 1.0)
     assert (scores.count_accuracy, scores.perfect) == (1.0, 1.0)
 
 
 @given(st.lists(label_pairs(), min_size=1, max_size=4))
 def test_scores_are_the_means_over_scenes_of_any_size(pairs: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    scores = score([truth for truth, _ in pairs], [prediction for _, prediction in pairs])
+    scores = score([target for target, _ in pairs], [prediction for _, prediction in pairs])
     assert scores.scenes == len(pairs)
     assert scores.ari == pytest.approx(np.mean([adjusted_rand_index(t, p) for t, p in pairs]))
     assert scores.fg_ari == pytest.approx(np.mean([foreground_ari(t, p) for t, p in pairs]))
@@ -126,17 +127,17 @@ def test_scores_are_the_means_over_scenes_of_any_size(pairs: list[tuple[np.ndarr
 
 def test_scores_of_parts_combine_to_those_of_the_whole() -> None:
     rng = np.random.default_rng(1)
-    truth, prediction = rng.integers(0, 3, (7, 4, 4)), rng.integers(0, 3, (7, 4, 4))
-    prediction[:2] = truth[:2]
-    parts = [score(truth[part], prediction[part]) for part in (slice(0, 4), slice(4, 5), slice(5, 7))]
-    assert dataclasses.asdict(combined(parts)) == pytest.approx(dataclasses.asdict(score(truth, prediction)))
+    target, prediction = rng.integers(0, 3, (7, 4, 4)), rng.integers(0, 3, (7, 4, 4))
+    prediction[:2] = target[:2]
+    parts = [score(target[part], prediction[part]) for part in (slice(0, 4), slice(4, 5), slice(5, 7))]
+    assert dataclasses.asdict(combined(parts)) == pytest.approx(dataclasses.asdict(score(target, prediction)))
     with pytest.raises(PcdnetError, match="0 scores.*; give"):
         combined([])
 
 
 @pytest.mark.parametrize("metric", [adjusted_rand_index, foreground_ari, mean_iou])
 @pytest.mark.parametrize(
-    ("truth", "prediction", "complaint"),
+    ("target", "prediction", "complaint"),
     [
         (np.zeros((2, 3), int), np.zeros((3, 2), int), r"shape \(2, 3\).*\(3, 2\)"),
         (np.zeros((2, 2)), np.zeros((2, 2), int), "true labels are of type float64"),
@@ -145,14 +146,14 @@ def test_scores_of_parts_combine_to_those_of_the_whole() -> None:
     ],
 )
 def test_bad_labels_are_refused_with_a_cure(
-    metric: Any, truth: np.ndarray, prediction: np.ndarray, complaint: str
+    metric: Any, target: np.ndarray, prediction: np.ndarray, complaint: str
 ) -> None:
     with pytest.raises(PcdnetError, match=f"{complaint}.*; give"):
-        metric(truth, prediction)
+        metric(target, prediction)
 
 
 @pytest.mark.parametrize(
-    ("truths", "predictions", "complaint"),
+    ("targets", "predictions", "complaint"),
     [
         (np.zeros((2, 3, 3), int), np.zeros((1, 3, 3), int), "2 true and 1 predicted"),
         ([], [], "0 scenes"),
@@ -160,6 +161,6 @@ def test_bad_labels_are_refused_with_a_cure(
         ([np.zeros((3, 3), int)], [np.zeros((3, 4), int)], "of scene 0 have shape"),
     ],
 )
-def test_bad_stacks_are_refused_with_a_cure(truths: Any, predictions: Any, complaint: str) -> None:
+def test_bad_stacks_are_refused_with_a_cure(targets: Any, predictions: Any, complaint: str) -> None:
     with pytest.raises(PcdnetError, match=f"{complaint}.*; give"):
-        score(truths, predictions)
+        score(targets, predictions)
