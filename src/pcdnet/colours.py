@@ -5,7 +5,7 @@ from __future__ import annotations
 import colorsys
 
 import numpy as np
-from jaxtyping import Float, Integer, UInt8
+from jaxtyping import Float, Int32, Integer, UInt8
 
 # fmt: off
 _HEX = (
@@ -41,3 +41,14 @@ def as_rgb(picture: Float[np.ndarray, "H W C"]) -> UInt8[np.ndarray, "H W 3"]:
     """A picture of values in [0, 1], grey or RGB, as 8-bit RGB."""
     colours = np.round(255 * picture.clip(0, 1)).astype(np.uint8)
     return np.broadcast_to(colours, (*colours.shape[:2], 3))
+
+
+def coloured(labels: Int32[np.ndarray, "H W"], colours: UInt8[np.ndarray, "n 3"]) -> UInt8[np.ndarray, "H W 3"]:
+    """Labels as a picture: the background, 0, is black, and label n has the n-th colour."""
+    picture: UInt8[np.ndarray, "H W 3"] = np.concatenate([np.zeros((1, 3), np.uint8), colours])[labels]
+    return picture
+
+
+def as_hex(colour: UInt8[np.ndarray, "3"]) -> str:
+    """A colour as HTML has it."""
+    return f"#{bytes(colour).hex()}"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pcdnet.output.sheet import CUT_OUT, EDGE, GAP, PANEL, TEXT_WIDTH, Grid, Sheet, fitting_scale, readable_scale
+from pcdnet.output.sheet import CUT_OUT, EDGE, GAP, LINE, PANEL, TEXT_WIDTH, Grid, Sheet, fitting_scale, readable_scale
 
 
 def dots(sheet: Sheet) -> np.ndarray:
@@ -26,20 +26,24 @@ def test_a_panel_and_its_frame_stand_where_they_were_put_dot_for_dot(scale: int)
     picture = np.random.default_rng(0).integers(0, 200, (8, 5, 3), np.uint8)
     size, red = (8 * scale, 5 * scale), np.array([255, 0, 0], np.uint8)
     sheet = Sheet(height=60, width=80)
-    sheet.panel(20, 30, size, picture, frame=(4, red))
+    sheet.panel(20, 30, size, picture, red)
     expected = np.full((60, 80, 3), 255, np.uint8)
-    expected[16 : 24 + size[0], 26 : 34 + size[1]] = red
+    expected[20 - LINE : 20 + size[0] + LINE, 30 - LINE : 30 + size[1] + LINE] = red
     expected[20 : 20 + size[0], 30 : 30 + size[1]] = picture.repeat(scale, axis=0).repeat(scale, axis=1)
     np.testing.assert_array_equal(dots(sheet), expected)
 
 
-def test_words_stand_above_their_line_around_their_centre() -> None:
+def test_words_stand_above_or_at_a_height_around_their_centre() -> None:
     sheet = Sheet(height=100, width=200)
-    sheet.text(70, 120, "HHHH", "black", vertical="bottom")
+    sheet.text(70, 120, "HHHH")
     rows, columns = (dots(sheet)[..., 0] < 128).nonzero()
     assert rows.min() > 30
     assert rows.max() <= 70
     assert (columns.min() + columns.max()) / 2 == pytest.approx(120, abs=3)
+    sheet = Sheet(height=100, width=200)
+    sheet.text(70, 120, "HHHH", above=False)
+    rows, _ = (dots(sheet)[..., 0] < 128).nonzero()
+    assert rows.min() < 70 < rows.max()
 
 
 @given(side=st.integers(1, 3000), count=st.integers(1, 6))

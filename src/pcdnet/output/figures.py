@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,23 +14,11 @@ from jaxtyping import Float, Integer, UInt8
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from pcdnet.colours import as_rgb, instance_colours, prototype_colours
+from pcdnet.colours import as_hex, as_rgb, coloured, instance_colours, prototype_colours
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
-from pcdnet.output.sheet import (
-    EDGE,
-    GAP,
-    HEADER,
-    INK,
-    TEXT_WIDTH,
-    Bands,
-    Grid,
-    Sheet,
-    fitting_scale,
-    panel_size,
-    readable_scale,
-)
+from pcdnet.output.sheet import EDGE, GAP, HEADER, INK, TEXT_WIDTH, Bands, Grid, Sheet, fitting_scale, readable_scale
 
 SUFFIXES = (".png", ".svg", ".pdf")
 """What `save_figure` can write."""
@@ -42,6 +30,8 @@ CUT_OUTS = 60
 """Objects of a scene that are cut out at most."""
 FAINTEST = 0.2
 """Pixels with a mask below this do not make a cut-out larger."""
+PAIR = ("image", "reconstruction")
+"""What every row of scenes begins with."""
 SHADES = (0.0, 0.5, -0.3, 0.25, -0.15)
 """Objects of a kind differ by these: towards white where positive, towards black where negative."""
 
@@ -68,14 +58,17 @@ def decomposition_sheet(
     Prototypes have the colours of `prototype_sheet` in the semantic map; the n-th object from the front has the
     colour of the n-th heading in the instance map.
     """
-    _check(images, decompositions)
+    scenes = _paired(images, decompositions)
     if layers is None:
-        layers = min(LAYERS, max(len(found) for found in decompositions))
-    headings = ["image", "reconstruction", *(f"object {i + 1}" for i in range(layers)), "semantic", "instances"]
-    inks = [INK] * 2 + [f"#{bytes(c // 4 * 3).hex()}" for c in instance_colours(layers)] + [INK] * 2
-    rows = [panels(image, found, layers) for image, found in zip(images, decompositions, strict=True)]
-    # Wider gaps part the whole pictures from the single objects, and those from the maps.
-    return _table(rows, headings, inks, readable_scale(images.shape[2]), breaks=(2, 2 + layers)).figure
+        layers = min(LAYERS, max(map(len, decompositions)))
+    inks = {f"object {n}": as_hex(colour // 4 * 3) for n, colour in enumerate(instance_colours(layers), start=1)}
+    rows = []
+    for image, found in scenes:
+        whole, painted, *maps = panels(image, found).values()
+        seen = [np.where((found.instances == n + 1)[..., None], painted, np.uint8(0)) for n in range(len(found))]
+        rows.append([[whole, painted], seen, maps])
+    headings = [dict.fromkeys(PAIR, INK), inks, dict.fromkeys(("semantic", "instances"), INK)]
+    return _table(rows, headings, readable_scale(images.shape[2])).figure
 
 
 def object_sheet(
@@ -91,22 +84,19 @@ def object_sheet(
     Of small images with few objects each object has a canvas of its own. Objects of others are cut out, in the
     frames of their prototypes, over a grey of value `behind`, each framed in the colour of its prototype.
     """
-    _check(images, decompositions)
-    _, _, W, _ = images.shape
-    most = max(len(found) for found in decompositions)
-    whole = W <= SMALL and most <= LAYERS
+    pairs = [[as_rgb(image), as_rgb(found.reconstruction)] for image, found in _paired(images, decompositions)]
+    width, most = images.shape[2], max(map(len, decompositions))
+    whole = width <= SMALL and most <= LAYERS
     if not whole:
-        rows, columns = tight_frame(masks)
-        prototypes, masks = prototypes[:, rows, columns], masks[:, rows, columns]
+        frame = (slice(None), *tight_frame(masks))
+        prototypes, masks = prototypes[frame], masks[frame]
     alone = [object_pictures(found, prototypes, masks, behind=behind, canvas=whole) for found in decompositions]
-    pairs = [[as_rgb(image), as_rgb(found.reconstruction)] for image, found in zip(images, decompositions, strict=True)]
-    headings = ["image", "reconstruction"]
     if whole:
-        table = [[*pair, *objects, *[None] * (most - len(objects))] for pair, objects in zip(pairs, alone, strict=True)]
-        headings += [f"object {i + 1}" for i in range(most)]
-        return _table(table, headings, [INK] * len(headings), readable_scale(W), breaks=(2,)).figure
+        objects = dict.fromkeys((f"object {n + 1}" for n in range(most)), INK)
+        rows = list(zip(pairs, alone, strict=True))
+        return _table(rows, [dict.fromkeys(PAIR, INK), objects], readable_scale(width)).figure
     kinds = [found.prototype_ids for found in decompositions]
-    return _pulled_apart(pairs, alone, kinds, prototypes.shape[1:], fitting_scale(W, 4))
+    return _pulled_apart(pairs, alone, kinds, prototypes.shape[1:], fitting_scale(width, 4))
 
 
 def segmentation_sheet(
@@ -121,33 +111,27 @@ def segmentation_sheet(
     Both maps have the colours of the prototypes. In the instance map objects of a kind differ in shade, and a black
     line parts all objects.
     """
-    _check(images, decompositions)
-    headings = ["image", "reconstruction", "semantic", "instances"]
+    headings = dict.fromkeys((*PAIR, "semantic", "instances"), INK)
     scale = fitting_scale(images.shape[2], len(headings))
-    rows = []
-    for image, found in zip(images, decompositions, strict=True):
-        *first, _ = panels(image, found, 0)
-        rows.append([*first, _outlined(found, max(1, int(scale)))])
+    rows = [
+        [[*list(panels(image, found).values())[:3], _outlined(found, max(1, int(scale)))]]
+        for image, found in _paired(images, decompositions)
+    ]
     width = int(len(headings) * (images.shape[2] * scale + GAP))
     bank = Bands(prototypes, masks, names, widest=max(width, TEXT_WIDTH // 2))
-    sheet = _table(rows, headings, [INK] * 4, scale, below=bank.height + 2 * GAP, least=2 * EDGE + bank.width)
+    sheet = _table(rows, [headings], scale, below=bank.height + 2 * GAP, least=2 * EDGE + bank.width)
     bank.draw(sheet, sheet.height - EDGE - bank.height, (sheet.width - bank.width) // 2)
     return sheet.figure
 
 
-def panels(
-    image: Float[np.ndarray, "H W C"], found: Decomposition, layers: int
-) -> list[UInt8[np.ndarray, "H W 3"] | None]:
-    """The pictures of one scene on `decomposition_sheet`; None where it has fewer objects than `layers`."""
-    painted = as_rgb(found.reconstruction)
-    single = [
-        np.where((found.instances == i + 1)[..., None], painted, np.uint8(0)) if i < len(found) else None
-        for i in range(layers)
-    ]
-    black = np.zeros((1, 3), np.uint8)
-    instances = np.concatenate([black, instance_colours(len(found))])[found.instances]
-    semantics = np.concatenate([black, prototype_colours(found.prototype_ids)])[found.instances]
-    return [as_rgb(image), painted, *single, semantics, instances]
+def panels(image: Float[np.ndarray, "H W C"], found: Decomposition) -> dict[str, UInt8[np.ndarray, "H W 3"]]:
+    """A scene in whole pictures: the image, its reconstruction, and its label maps, semantics and instances."""
+    return {
+        "image": as_rgb(image),
+        "reconstruction": as_rgb(found.reconstruction),
+        "semantics": coloured(found.instances, prototype_colours(found.prototype_ids)),
+        "instances": coloured(found.instances, instance_colours(len(found))),
+    }
 
 
 def object_pictures(
@@ -209,58 +193,64 @@ def checked_suffix(path: Path) -> str:
     return kind
 
 
-def _check(images: Float[np.ndarray, "n H W C"], decompositions: Sequence[Decomposition]) -> None:
+def _paired(
+    images: Float[np.ndarray, "n H W C"], decompositions: Sequence[Decomposition]
+) -> list[tuple[Float[np.ndarray, "H W C"], Decomposition]]:
     if len(images) == 0 or len(decompositions) != len(images):
         raise PcdnetError(
             f"{len(images)} images and {len(decompositions)} decompositions make no sheet; "
             f"give at least one image and a decomposition for each"
         )
+    return list(zip(images, decompositions, strict=True))
 
 
 def _outlined(found: Decomposition, scale: int) -> UInt8[np.ndarray, "h w 3"]:
     """Who is where, enlarged: shades of the colours of the prototypes, and black lines between objects."""
-    seen = np.zeros(len(found), np.intp)
-    for n, kind in enumerate(found.prototype_ids):
-        seen[n] = np.count_nonzero(found.prototype_ids[:n] == kind)
-    shade = np.array(SHADES)[seen % len(SHADES)][:, None]
-    colours = prototype_colours(found.prototype_ids) / 255
+    kinds = found.prototype_ids
+    before = [np.count_nonzero(kinds[:n] == kind) for n, kind in enumerate(kinds)]  # objects of the same kind
+    shade = np.array([SHADES[n % len(SHADES)] for n in before])[:, None]
+    colours = prototype_colours(kinds) / 255
     colours = np.where(shade > 0, colours + shade * (1 - colours), colours * (1 + shade))
     labels = found.instances.repeat(scale, axis=0).repeat(scale, axis=1)
-    picture = np.concatenate([np.zeros((1, 3)), colours])[labels]
+    picture = coloured(labels, as_rgb(colours[None])[0])
     if scale > 1:
         for one, other in ((np.s_[1:], np.s_[:-1]), (np.s_[:, 1:], np.s_[:, :-1])):
             line = (labels[one] != labels[other]) & (labels[one] > 0) & (labels[other] > 0)
             picture[one][line] = picture[other][line] = 0
-    return as_rgb(picture)
+    return picture
+
+
+def _size(picture: UInt8[np.ndarray, "_ _ 3"], scale: float) -> tuple[int, int]:
+    """Height and width of a panel, in dots."""
+    return max(1, round(picture.shape[0] * scale)), max(1, round(picture.shape[1] * scale))
 
 
 def _table(
-    rows: Sequence[Sequence[UInt8[np.ndarray, "_ _ 3"] | None]],
-    headings: Sequence[str],
-    inks: Sequence[str],
+    rows: Sequence[Sequence[Sequence[UInt8[np.ndarray, "_ _ 3"]]]],
+    headings: Sequence[Mapping[str, str]],
     scale: float,
     *,
-    breaks: Sequence[int] = (),
     below: int = 0,
     least: int = 0,
 ) -> Sheet:
-    """A sheet with a row of panels per scene under headings; wider gaps before the columns that `breaks` names.
+    """A sheet with a row of panels per scene under headings of several colours, both in groups with wider gaps between.
 
     `below` is room for other things below the rows, `least` the width of the sheet at least, both in dots.
     """
-    assert rows[0][0] is not None
-    size = panel_size(rows[0][0], scale)
-    wide = len(headings) * (size[1] + GAP) - GAP + len(breaks) * GAP
-    width = max(least, wide + 2 * EDGE)
-    first = (width - wide) // 2
-    lefts = [first + i * (size[1] + GAP) + GAP * sum(i >= b for b in breaks) for i in range(len(headings))]
-    sheet = Sheet(height=2 * EDGE + HEADER + len(rows) * (size[0] + GAP) - GAP + below, width=width)
-    for left, heading, ink in zip(lefts, headings, inks, strict=True):
-        sheet.text(EDGE + HEADER - 10, left + size[1] / 2, heading, ink, vertical="bottom")
-    for row, pictures in enumerate(rows):
-        for left, picture in zip(lefts, pictures, strict=True):
-            if picture is not None:
-                sheet.panel(EDGE + HEADER + row * (size[0] + GAP), left, size, picture)
+    height, width = size = _size(rows[0][0][0], scale)
+    wide = sum(map(len, headings)) * (width + GAP) + (len(headings) - 2) * GAP
+    tall = HEADER + len(rows) * (height + GAP) - GAP + below
+    sheet = Sheet(height=tall + 2 * EDGE, width=max(least, wide + 2 * EDGE))
+    left, lefts = (sheet.width - wide) // 2, []
+    for group in headings:
+        lefts.append([left + n * (width + GAP) for n in range(len(group))])
+        left += len(group) * (width + GAP) + GAP
+        for place, (heading, ink) in zip(lefts[-1], group.items(), strict=True):
+            sheet.text(EDGE + HEADER - 10, place + width / 2, heading, ink)
+    for row, groups in enumerate(rows):
+        for places, pictures in zip(lefts, groups, strict=True):
+            for place, picture in zip(places, pictures, strict=False):  # a scene may have fewer or more objects
+                sheet.panel(EDGE + HEADER + row * (height + GAP), place, size, picture)
     return sheet
 
 
@@ -272,21 +262,21 @@ def _pulled_apart(
     scale: float,
 ) -> Figure:
     """A row per scene: two panels, and beside them a grid of cut-outs, numbered front to back."""
-    size = panel_size(pairs[0][0], scale)
+    size = _size(pairs[0][0], scale)
+    lefts = (EDGE, EDGE + size[1] + GAP)
     left = EDGE + 2 * (size[1] + GAP) + GAP
     room = max(TEXT_WIDTH - EDGE - left, 4 * (frame[1] + GAP))
     # Cut-outs may stand a little taller than wide images, or they would be tiny beside them.
     grid = Grid.fitting(frame, min(CUT_OUTS, max(map(len, alone))), room, max(size[0], size[1] * 3 // 5))
     heights = [max(size[0], grid.height(min(CUT_OUTS, len(objects)))) for objects in alone]
     sheet = Sheet(height=2 * EDGE + HEADER + sum(heights) + 2 * GAP * (len(pairs) - 1), width=left + room + EDGE)
-    for n, heading in enumerate(("image", "reconstruction")):
-        centre = EDGE + n * (size[1] + GAP) + size[1] / 2
-        sheet.text(EDGE + HEADER - 10, centre, heading, INK, vertical="bottom")
-    sheet.text(EDGE + HEADER - 10, left + room / 2, "objects, front to back", INK, vertical="bottom")
+    for place, heading in zip(lefts, PAIR, strict=True):
+        sheet.text(EDGE + HEADER - 10, place + size[1] / 2, heading)
+    sheet.text(EDGE + HEADER - 10, left + room / 2, "objects, front to back")
     top = EDGE + HEADER
     for pair, objects, colours, height in zip(pairs, alone, map(prototype_colours, kinds), heights, strict=True):
-        for n, picture in enumerate(pair):
-            sheet.panel(top, EDGE + n * (size[1] + GAP), size, picture)
+        for place, picture in zip(lefts, pair, strict=True):
+            sheet.panel(top, place, size, picture)
         for n, picture in enumerate(objects[:CUT_OUTS]):
             grid.draw(sheet, top, left, n, picture, colours[n])
         top += height + 2 * GAP

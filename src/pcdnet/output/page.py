@@ -216,7 +216,7 @@ def _gallery(page: Page) -> list[dict[str, Any]]:
     scenes = []
     for exhibit in page.gallery:
         found, whole = exhibit.found, few and exhibit.image.shape[1] <= SMALL
-        image, painted, semantics, instances = panels(exhibit.image, found, 0)
+        image, painted, semantics, instances = panels(exhibit.image, found).values()
         left = as_rgb(BRIGHTER * np.abs(exhibit.image - found.reconstruction))
         names = ("image", "painted", f"left over, x{BRIGHTER}", "kinds", "objects")
         pictures = dict(zip(names, (image, painted, left, semantics, instances), strict=True))

@@ -51,11 +51,6 @@ def fitting_scale(side: int, count: int) -> float:
     return min(widest // side, max(readable_scale(side), 3)) or widest / side
 
 
-def panel_size(picture: UInt8[np.ndarray, "_ _ 3"], scale: float) -> tuple[int, int]:
-    """Height and width of a panel, in dots."""
-    return max(1, round(picture.shape[0] * scale)), max(1, round(picture.shape[1] * scale))
-
-
 class Sheet:
     """A figure on which things are placed by dots from the top left."""
 
@@ -70,13 +65,12 @@ class Sheet:
         left: int,
         size: tuple[int, int],
         picture: UInt8[np.ndarray, "H W 3"],
-        frame: tuple[int, UInt8[np.ndarray, "3"]] | None = None,
+        frame: UInt8[np.ndarray, "3"] | None = None,
     ) -> None:
-        """Show a picture in a box of so many dots, with a frame of so many dots of a colour around it."""
+        """Show a picture in a box of so many dots, with a frame of a colour around it."""
         if frame is not None:
-            line, colour = frame
-            edges = self._box(top - line, left - line, (size[0] + 2 * line, size[1] + 2 * line)).bounds
-            self.figure.add_artist(Rectangle(edges[:2], *edges[2:], facecolor=colour / 255, linewidth=0, zorder=-1))
+            edges = self._box(top - LINE, left - LINE, (size[0] + 2 * LINE, size[1] + 2 * LINE)).bounds
+            self.figure.add_artist(Rectangle(edges[:2], *edges[2:], facecolor=frame / 255, linewidth=0, zorder=-1))
         # Axes would do the same, at many times the cost.
         place = TransformedBbox(self._box(top, left, size), self.figure.transFigure)
         smaller = size[1] < picture.shape[1]
@@ -85,26 +79,12 @@ class Sheet:
         self.figure.add_artist(image)
 
     def text(
-        self,
-        bottom: float,
-        centre: float,
-        words: str,
-        ink: str,
-        *,
-        vertical: str,
-        points: float = POINTS,
+        self, bottom: float, centre: float, words: str, ink: str = INK, *, above: bool = True, points: float = POINTS
     ) -> None:
-        """Write words around a centre, above (or, vertically centred, at) a height."""
-        self.figure.text(
-            centre / self.width,
-            1 - bottom / self.height,
-            words,
-            color=ink,
-            fontsize=points,
-            ha="center",
-            va=vertical,
-            parse_math=False,  # a name is plain text, dollars and all
-        )
+        """Write words around a centre, above a height or else at it."""
+        place, vertical = (centre / self.width, 1 - bottom / self.height), "bottom" if above else "center"
+        # A name is plain text, dollars and all.
+        self.figure.text(*place, words, color=ink, fontsize=points, ha="center", va=vertical, parse_math=False)
 
     def _box(self, top: int, left: int, size: tuple[int, int]) -> Bbox:
         """The box in shares of the figure, from its bottom left, as matplotlib has it."""
@@ -145,13 +125,13 @@ class Grid:
         left: int,
         n: int,
         picture: UInt8[np.ndarray, "h w 3"],
-        colour: UInt8[np.ndarray, "3"],
+        frame: UInt8[np.ndarray, "3"],
     ) -> None:
         """Draw the n-th picture of a grid whose corner is at `top`, `left`."""
         top += n // self.columns * self._row + NUMBER + LINE
         left += n % self.columns * (self.size[1] + 2 * LINE + GAP) + LINE
-        sheet.text(top - LINE - 2, left + self.size[1] / 2, str(n + 1), FAINT, vertical="bottom", points=SMALL_POINTS)
-        sheet.panel(top, left, self.size, picture, frame=(LINE, colour))
+        sheet.text(top - LINE - 2, left + self.size[1] / 2, str(n + 1), FAINT, points=SMALL_POINTS)
+        sheet.panel(top, left, self.size, picture, frame)
 
 
 class Bands:
@@ -188,12 +168,12 @@ class Bands:
         for p, colour in enumerate(prototype_colours(np.arange(P))):
             y = top + HEADER + p // self._columns * self._band + LINE
             x = left + LABEL + p % self._columns * (w + STEP) + LINE
-            sheet.text(y - LINE - 6, x + w / 2, _short(self._names[p], w + GAP), FAINT, vertical="bottom")
+            sheet.text(y - LINE - 6, x + w / 2, _short(self._names[p], w + GAP), FAINT)
             for row, pictures in enumerate(self._pictures):
                 if p % self._columns == 0:
                     name = ("prototype", "mask")[row]
-                    sheet.text(y + h / 2, left + LABEL / 2, name, INK, vertical="center", points=SMALL_POINTS)
-                sheet.panel(y, x, (h, w), as_rgb(pictures[p][..., None]), frame=(LINE, colour))
+                    sheet.text(y + h / 2, left + LABEL / 2, name, above=False, points=SMALL_POINTS)
+                sheet.panel(y, x, (h, w), as_rgb(pictures[p][..., None]), colour)
                 y += h + STEP
 
 

@@ -14,12 +14,13 @@ import torch
 from jaxtyping import Float, UInt8
 
 import pcdnet
-from pcdnet.colours import as_rgb, instance_colours, prototype_colours
+from pcdnet.colours import as_hex, as_rgb, instance_colours, prototype_colours
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.inspection import Inspection, Proposal, inspect, locate
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
+from pcdnet.output.figures import panels
 from pcdnet.output.formats import checked_formats
 from pcdnet.output.page import bank_use
 from pcdnet.output.record import Results, records
@@ -28,7 +29,6 @@ from pcdnet.scene import Scenes
 from pcdnet.serve import messages
 from pcdnet.serve.messages import Array
 from pcdnet.serve.pictures import MOST_BYTES, MOST_PIXELS, Refusal, checked, decoded, fitted, png
-from pcdnet.serve.views import view_of
 
 OFFERED, SAMPLES = 16, 24
 """Samples of a run's own data that are offered, and samples that are kept at most."""
@@ -95,8 +95,8 @@ class Workbench:
             background=None if bank.background is None else Array.from_numpy(bank.background),
             names=list(self.names),
             use=self._use(),
-            colours=[f"#{bytes(colour).hex()}" for colour in prototype_colours(np.arange(config.num_prototypes))],
-            instance_colours=[f"#{bytes(colour).hex()}" for colour in instance_colours(INSTANCE_COLOURS)],
+            colours=list(map(as_hex, prototype_colours(np.arange(config.num_prototypes)))),
+            instance_colours=list(map(as_hex, instance_colours(INSTANCE_COLOURS))),
             renaming=renaming,
             most_bytes=MOST_BYTES,
             most_pixels=MOST_PIXELS,
@@ -169,7 +169,7 @@ class Workbench:
         found, picture = self._painted(message.scene)
         wanted = checked_formats([message.format])[0]
         if wanted.writer is None:
-            return png(view_of(found, picture, message.view))
+            return png(_view(found, picture, message.view))
         results = Results(records([found], [found.name]), self.names, self.model.config.channels)
         with TemporaryDirectory() as folder:
             return wanted.write(results, Path(folder))[0].read_bytes()
@@ -239,3 +239,11 @@ def _proposed(proposal: Proposal) -> messages.Proposed:
         colour=list(proposal.colour),
         gain=proposal.error_reduction,
     )
+
+
+def _view(found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None, view: str) -> UInt8[np.ndarray, "H W 3"]:
+    """One way to look at a scene: image, reconstruction, residual, instances or semantics."""
+    if view in ("image", "residual") and picture is None:
+        raise PcdnetError(f"the view {view!r} needs the picture that the scene explains; send it as image")
+    image = found.reconstruction if picture is None else picture.astype(np.float32) / 255
+    return as_rgb(np.abs(image - found.reconstruction)) if view == "residual" else panels(image, found)[view]
