@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pcdnet.data.intake import fitted, from_fractions, resized
+from pcdnet.data.intake import fitted, in_eight_bits, resized
 from pcdnet.errors import PcdnetError, Setting
 
 RGB = np.random.default_rng(0).integers(0, 256, (6, 8, 3), dtype=np.uint8)
@@ -33,13 +33,13 @@ def test_an_image_of_another_size_is_refused_with_a_cure() -> None:
 
 @given(st.lists(st.integers(0, 255), min_size=1))
 def test_eight_bits_survive_as_fractions(values: list[int]) -> None:
-    assert from_fractions(np.array(values) / 255, "it").tolist() == values
+    assert in_eight_bits(np.array(values) / 255, "it").tolist() == values
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.5, np.nan, np.inf])
 def test_values_that_are_no_fractions_are_refused(value: float) -> None:
-    with pytest.raises(PcdnetError, match="it has values from .*; give fractions of 0 to 1, or 8 bits"):
-        from_fractions(np.array([0.5, value]), "it")
+    with pytest.raises(PcdnetError, match="it has values from .*; give 8 bits, or values of 0 to 1$"):
+        in_eight_bits(np.array([0.5, value]), "it")
 
 
 @given(height=st.integers(1, 20), width=st.integers(1, 20), value=st.integers(0, 255), channels=st.sampled_from([1, 3]))

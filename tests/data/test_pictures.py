@@ -122,10 +122,10 @@ def test_sixteen_bits_are_rounded_to_eight(value: int) -> None:
 
 def test_grey_values_that_are_no_brightness_are_refused() -> None:
     for values in (np.full((2, 2), -1, np.int32), np.full((2, 2), 70000, np.int32)):
-        with pytest.raises(PcdnetError, match="grey values from .*; save it with 8 or 16 bits"):
+        with pytest.raises(PcdnetError, match="values from .*; give 8 bits, or values of 0 to 65535"):
             read_picture(encoded(Image.fromarray(values), "TIFF"))
     for value in (np.nan, 1.5, -0.1, np.inf):
-        with pytest.raises(PcdnetError, match="give fractions of 0 to 1"):
+        with pytest.raises(PcdnetError, match="give 8 bits, or values of 0 to 1$"):
             read_picture(encoded(Image.fromarray(np.full((2, 2), value, np.float32)), "TIFF"))
 
 

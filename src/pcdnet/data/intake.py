@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Num, UInt8
 from PIL import Image
 
 from pcdnet.errors import PcdnetError, Setting
@@ -80,9 +80,9 @@ def check_memory(size: int, what: str, cure: Sequence[str | Setting] | None = No
         raise PcdnetError(problem, *(cure or usual))
 
 
-def from_fractions(values: Float[np.ndarray, "*shape"], label: str) -> UInt8[np.ndarray, "*shape"]:
-    """Values of 0 to 1 as 8 bits; `label` is for messages."""
+def in_eight_bits(values: Num[np.ndarray, "*shape"], label: str, white: int = 1) -> UInt8[np.ndarray, "*shape"]:
+    """Values of 0 to `white` as 8 bits, whatever the brightest is, so that many images are scaled alike."""
     least, most = float(values.min()), float(values.max())
-    if not (least >= 0 and most <= 1):  # not a number is neither
-        raise PcdnetError(f"{label} has values from {least:g} to {most:g}; give fractions of 0 to 1, or 8 bits")
-    return (values * 255).round().astype(np.uint8)
+    if not (least >= 0 and most <= white):  # not a number is neither
+        raise PcdnetError(f"{label} has values from {least:g} to {most:g}; give 8 bits, or values of 0 to {white}")
+    return (values * (255 / white)).round().astype(np.uint8)

@@ -14,15 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcdnet.data import folder
-from pcdnet.data.intake import check_stack, from_fractions
+from pcdnet.data.intake import check_stack, in_eight_bits
 from pcdnet.data.notes import Note, to_stderr
-from pcdnet.data.sources import GENERATED, TRAINING_SEED, VALIDATION_SEED, Source, source_of, usable
+from pcdnet.data.sources import GENERATED, TRAINING_SEED, VALIDATION_SEED, Source, is_generated, source_of, usable
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.scene import Scenes
 
 MOST_SCENES = 60_000
 """Scenes of a file that are used at most where nobody says how many."""
+GENERATED_SCENES = 1000
+"""Scenes that are generated where nobody says how many."""
 VALIDATION_SCENES = 320
 """Scenes of a file that are kept apart from training at most; of short files a tenth."""
 
@@ -45,22 +47,24 @@ def open_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED
 def to_scenes(
     data: str | Path | NDArray[np.generic] | Scenes,
     *,
-    count: int = MOST_SCENES,
+    count: int | None = None,
     seed: int = 0,
     view: View = UNCHANGED,
     note: Note = to_stderr,
 ) -> Scenes:
     """Return whatever a Python caller has as Scenes: a name or path, an array, or Scenes; at most `count` of them.
 
-    An array is images x height x width, with or without 1 or 3 channels at the end; uint8, or floats of 0 to 1.
+    An array is images x height x width, with or without 1 or 3 channels at the end; uint8, or floats of 0 to 1. Without
+    a count all that is in memory is used, at most MOST_SCENES of a file, and GENERATED_SCENES are generated.
     """
     if isinstance(data, str | Path):
-        return open_data(data, count=count, seed=seed, view=view, note=note)
+        usual = GENERATED_SCENES if is_generated(data) else MOST_SCENES
+        return open_data(data, count=usual if count is None else count, seed=seed, view=view, note=note)
     if isinstance(data, np.ndarray):
         data = Scenes(images=_pixels(data), name="an array")
     if not isinstance(data, Scenes):
         raise PcdnetError(f"images of type {type(data).__name__} were given; give a NumPy array, Scenes, or {usable()}")
-    return view.scenes(data.first(view.chosen(count).stop))
+    return view.scenes(data.part(slice(0, view.chosen(count).stop)))
 
 
 def training_data(
@@ -106,7 +110,7 @@ def _pixels(images: NDArray[np.generic]) -> NDArray[np.uint8]:
     if images.ndim == 3 and images.shape[2] in (1, 3):  # far more likely than a stack of images so narrow
         raise PcdnetError(f"the array has shape {images.shape}, which looks like one image; give a stack, array[None]")
     if images.dtype.kind == "f":
-        images = from_fractions(images, "the array")
+        images = in_eight_bits(images, "the array")
     if images.dtype != np.uint8:
         raise PcdnetError(f"the array is of type {images.dtype}; give uint8 of 0 to 255, or floats of 0 to 1")
     return images.reshape(*images.shape[:3], -1).astype(np.uint8, copy=False)

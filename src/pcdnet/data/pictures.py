@@ -10,15 +10,15 @@ import io
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Integer, UInt8
+from jaxtyping import UInt8
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
-from pcdnet.data.intake import MOST_PIXELS, from_fractions
+from pcdnet.data.intake import MOST_PIXELS, in_eight_bits
 from pcdnet.data.notes import Note, to_stderr
 from pcdnet.data.sources import PICTURES
 from pcdnet.data.view import UNCHANGED, View
@@ -50,17 +50,17 @@ def is_picture(path: str | Path) -> bool:
     return path.suffix.lower() in PICTURES and not path.name.startswith(".")
 
 
-def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
     """Return a picture as the only one of its scenes."""
-    return view.scenes(Scenes(images=read_picture(path)[None], names=(Path(path).name,), name=Path(path).name))
+    return view.scenes(Scenes(images=read_picture(path)[None], names=(path.name,), name=path.name))
 
 
-def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
+def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
     """Yield the picture, with 0 for its number."""
     yield 0, read_picture(path)
 
 
-def count(path: str | Path) -> int:
+def count(path: Path) -> int:
     """How many images a picture file holds."""
     return 1
 
@@ -75,7 +75,9 @@ def read_picture(
     """
     with _opened(source, most_pixels, name) as (image, label):
         image.load()
-        values = _values(_upright(image), label)
+        with suppress(Exception):  # a sound picture with broken EXIF is shown as it lies
+            image = ImageOps.exif_transpose(image)
+        values = _values(image, label)
     return np.ascontiguousarray(values if values.ndim == 3 else values[..., None])
 
 
@@ -84,8 +86,10 @@ def read_header(source: PictureFile, *, most_pixels: int = MOST_PIXELS, name: st
     with _opened(source, most_pixels, name) as (image, _):
         # PNG may carry EXIF behind the pixels, and would be decoded to look; TIFF has its size turned already.
         known = image.format in ("JPEG", "MPO", "WEBP") or "exif" in image.info
-        turned = known and _orientation(image) in _TURNED
-        size = (image.width, image.height) if turned else (image.height, image.width)
+        size = (image.height, image.width)
+        if known:
+            with suppress(Exception):  # EXIF is a file format of its own, with damage of its own
+                size = size[::-1] if image.getexif().get(ExifTags.Base.Orientation) in _TURNED else size
         return Header(size=size, channels=1 if image.mode in _GREY else 3)
 
 
@@ -128,44 +132,13 @@ def _opened(source: PictureFile, most_pixels: int, name: str | None) -> Iterator
         raise PcdnetError(f"{label} cannot be read as a picture ({reason}); save it again") from None
 
 
-def _orientation(image: Image.Image) -> int | None:
-    """How the picture is to be turned; broken EXIF says nothing."""
-    try:
-        found: int | None = image.getexif().get(ExifTags.Base.Orientation)
-    except Exception:  # EXIF is a file format of its own, with damage of its own
-        return None
-    return found
-
-
-def _upright(image: Image.Image) -> Image.Image:
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # as above: a sound picture with broken EXIF is shown as it lies
-        return image
-
-
 def _values(image: Image.Image, label: str) -> UInt8[np.ndarray, "H W *C"]:
     """The decoded picture in 8 bits: grey (H W) or RGB (H W 3)."""
     mode = image.mode
-    if mode == "F":
-        return from_fractions(np.asarray(image), label)
-    if mode == "I" or mode.startswith("I;16"):
-        return _from_sixteen_bits(np.asarray(image), label)
+    if mode == "F" or mode.startswith("I"):
+        return in_eight_bits(np.asarray(image), label, white=1 if mode == "F" else 65535)
     grey = mode in _GREY
-    if image.has_transparency_data:
-        return _over_black(image.convert("LA" if grey else "RGBA"))
+    if image.has_transparency_data:  # multiplied by its opacity it lies over black
+        image = image.convert("LA" if grey else "RGBA").convert("La" if grey else "RGBa")
+        return np.array(image)[..., : 1 if grey else 3]
     return np.array(image.convert("L" if grey else "RGB"))
-
-
-def _over_black(image: Image.Image) -> UInt8[np.ndarray, "H W *C"]:
-    values = np.asarray(image).astype(np.uint16)
-    colours = (values[..., :-1] * values[..., -1:] + 127) // 255
-    return (colours if colours.shape[2] == 3 else colours[..., 0]).astype(np.uint8)
-
-
-def _from_sixteen_bits(values: Integer[np.ndarray, "H W"], label: str) -> UInt8[np.ndarray, "H W"]:
-    """White is 65535, whatever the brightest pixel is: the images of a folder must be scaled alike."""
-    least, most = int(values.min()), int(values.max())
-    if least < 0 or most > 65535:
-        raise PcdnetError(f"{label} has grey values from {least} to {most}; save it with 8 or 16 bits, from 0 to 65535")
-    return ((values.astype(np.uint32) * 255 + 32767) // 65535).astype(np.uint8)

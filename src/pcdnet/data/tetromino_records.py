@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -29,23 +29,19 @@ _LAST = SIZE - len(TILE)  # the last row and column that a sprite can begin in
 _RANGES = {"shape": (1, len(SHAPES)), "color": (0, 1), "x": (0, _LAST), "y": (0, _LAST)}
 
 
-def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
     """Return the scenes of a file as they are to be seen, at most `limit` of them."""
     return view.scenes(factored(path, view.chosen(limit).stop))
 
 
-def factored(path: str | Path, limit: int | None = None) -> TetrominoScenes:
+def factored(path: Path, limit: int | None = None) -> TetrominoScenes:
     """Return the scenes of a file with the factors that they are rendered from.
 
     The file's x is the top row and its y the left column; its background entity has no factors here.
     """
-    read_so_far: dict[str, list[Shaped[np.ndarray, "*any"]]] = {name: [] for name in _FEATURES}
-    for number, record in enumerate(islice(read_records(path), limit)):
-        source = f"record {number} of {path}"
-        features = parse_example(record, source)
-        for name, values in read_so_far.items():
-            values.append(_feature(features, name, source))
-    stacks = {name: np.stack(values) for name, values in read_so_far.items()}
+    records = enumerate(islice(read_records(path), limit))
+    scenes = [_features(record, _FEATURES, f"record {number} of {path}") for number, record in records]
+    stacks = {name: np.stack([scene[name] for scene in scenes]) for name in _FEATURES}
     return TetrominoScenes(
         images=stacks["image"],
         labels=stacks["mask"],
@@ -53,23 +49,27 @@ def factored(path: str | Path, limit: int | None = None) -> TetrominoScenes:
         colours=stacks["color"].astype(np.uint8),
         rows=stacks["x"],
         columns=stacks["y"],
-        name=Path(path).name,
+        name=path.name,
     )
 
 
-def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "35 35 3"]]]:
+def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "35 35 3"]]]:
     """Yield every `stride`-th image with its number."""
     for number, record in islice(enumerate(read_records(path)), 0, None, stride):
-        source = f"record {number} of {path}"
-        yield number, _feature(parse_example(record, source), "image", source)
+        yield number, _features(record, ["image"], f"record {number} of {path}")["image"]
 
 
 count = claimed_records
 """How many images a file seems to hold."""
 
 
-def _feature(features: dict[str, Shaped[np.ndarray, " n"]], name: str, source: str) -> Shaped[np.ndarray, "*any"]:
-    """Return the pixels of an image, the labels of the masks, or the factors of the sprites as integers."""
+def _features(record: bytes, names: Iterable[str], source: str) -> dict[str, Shaped[np.ndarray, "*any"]]:
+    """The pixels of an image, the labels of the masks, and the factors of the sprites as integers, by name."""
+    features = parse_example(record, source)
+    return {name: _checked(features, name, source) for name in names}
+
+
+def _checked(features: dict[str, Shaped[np.ndarray, " n"]], name: str, source: str) -> Shaped[np.ndarray, "*any"]:
     cure = "give a tetrominoes .tfrecords file of 35x35 images with three sprites"
     if name not in features:
         there = ", ".join(sorted(features)) or "none"

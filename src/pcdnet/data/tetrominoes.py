@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64, Integer, UInt8
@@ -104,15 +105,12 @@ def render(
             f"{rows.shape} and {columns.shape}; give scenes x sprites of each, and three bits a colour"
         )
     if np.any((shapes < 0) | (shapes >= len(SHAPES))):
-        raise PcdnetError(
-            f"tetromino shapes range from {shapes.min()} to {shapes.max()}; give indexes from 0 to {len(SHAPES) - 1}"
-        )
+        found = f"range from {shapes.min()} to {shapes.max()}"
+        raise PcdnetError(f"tetromino shapes {found}; give indexes from 0 to {len(SHAPES) - 1}")
     if np.any((colours != 0) & (colours != 1)):
-        raise PcdnetError(
-            f"tetromino colours range from {colours.min()} to {colours.max()}; "
-            f"give a 0 or 1 each for red, green and blue"
-        )
-    outside = ~_inside(shapes, rows, columns)
+        found = f"range from {colours.min()} to {colours.max()}"
+        raise PcdnetError(f"tetromino colours {found}; give a 0 or 1 each for red, green and blue")
+    outside = ~_inside(shapes, np.stack([rows, columns], axis=-1))
     if outside.any():
         scene, sprite = np.argwhere(outside)[0]
         raise PcdnetError(
@@ -131,13 +129,8 @@ def render(
     return images, labels
 
 
-def _inside(
-    shapes: Integer[np.ndarray, "N S"], rows: Integer[np.ndarray, "N S"], columns: Integer[np.ndarray, "N S"]
-) -> Bool[np.ndarray, "N S"]:
-    heights, widths = _EXTENTS[shapes, 0], _EXTENTS[shapes, 1]
-    inside: Bool[np.ndarray, "N S"] = (
-        (rows >= 0) & (columns >= 0) & (rows + heights <= SIZE) & (columns + widths <= SIZE)
-    )
+def _inside(shapes: Integer[np.ndarray, "N S"], corners: Integer[np.ndarray, "N S 2"]) -> Bool[np.ndarray, "N S"]:
+    inside: Bool[np.ndarray, "N S"] = ((corners >= 0) & (corners + _EXTENTS[shapes] <= SIZE)).all(axis=-1)
     return inside
 
 
@@ -154,10 +147,8 @@ def generate(count: int, seed: int) -> TetrominoScenes:
         raise PcdnetError(f"the seed is {seed}; give 0 or a positive integer")
     rng = np.random.Generator(np.random.PCG64(seed))
     batches: list[tuple[Int64[np.ndarray, "n 3"], ...]] = []
-    found = 0
-    while found < count:
+    while sum(len(shapes) for shapes, *_ in batches) < count:
         batches.append(_draw(rng))
-        found += len(batches[-1][0])
     shapes, hues, rows, columns = (np.concatenate(factor)[:count] for factor in zip(*batches, strict=True))
     colours = COLOURS[hues]
     images, labels = render(shapes, colours, rows, columns)
@@ -174,19 +165,17 @@ def generate(count: int, seed: int) -> TetrominoScenes:
 
 def _draw(rng: np.random.Generator) -> tuple[Int64[np.ndarray, "n 3"], ...]:
     """Draw a fixed number of candidates; return shapes, hues, rows and columns of those that are scenes."""
-    draws = (4096, SPRITES)
     # Positions end at 29, although a lying I would fit in row 30: this comes close to the genuine scenes.
-    shapes, hues, rows, columns = (
-        rng.integers(0, n, draws, dtype=np.int64) for n in (len(SHAPES), len(COLOURS), 30, 30)
-    )
-    inside = _inside(shapes, rows, columns).all(axis=1)
-    shapes, hues, rows, columns = shapes[inside], hues[inside], rows[inside], columns[inside]
-    corners = np.stack([rows, columns], axis=-1)[:, :, None] + SHAPES[shapes] * _EDGE  # of every tile
+    ends = (len(SHAPES), len(COLOURS), 30, 30)
+    shapes, hues, rows, columns = (rng.integers(0, end, (4096, SPRITES), dtype=np.int64) for end in ends)
+    corners = np.stack([rows, columns], axis=-1)
+    inside = _inside(shapes, corners).all(axis=1)
+    shapes, hues, rows, columns, corners = (factor[inside] for factor in (shapes, hues, rows, columns, corners))
+    tiles = corners[:, :, None] + SHAPES[shapes] * _EDGE  # the corner of every tile
     apart = np.ones(len(shapes), dtype=bool)
-    for a in range(SPRITES):
-        for b in range(a):
-            distance = abs(corners[:, a, :, None] - corners[:, b, None, :])
-            apart &= (distance >= _EDGE).any(axis=-1).all(axis=(1, 2))
+    for a, b in combinations(range(SPRITES), 2):
+        distance = abs(tiles[:, a, :, None] - tiles[:, b, None, :])
+        apart &= (distance >= _EDGE).any(axis=-1).all(axis=(1, 2))
     return shapes[apart], hues[apart], rows[apart], columns[apart]
 
 
@@ -195,15 +184,15 @@ def true_prototypes(
 ) -> tuple[Float32[np.ndarray, "19 size size"], Float32[np.ndarray, "19 size size"]]:
     """Return every sprite in grey, centred in a square, with its mask of zeros and ones.
 
-    Where the advantages cannot be equal, the upper and left ones are a pixel smaller.
+    Where the margins cannot be equal, the upper and left ones are a pixel smaller.
     """
     smallest = int(_EXTENTS.max())
     if size < smallest:
         raise PcdnetError(f"prototypes of {size}x{size} cannot hold a tetromino; use a size of {smallest} or more")
     prototypes = np.zeros((len(SHAPES), size, size), dtype=np.float32)
     masks = np.zeros_like(prototypes)
-    pixels = _PIXELS + (size - _EXTENTS[:, None]) // 2
+    rows, columns = (_PIXELS + (size - _EXTENTS[:, None]) // 2).transpose(2, 0, 1)
     shape = np.arange(len(SHAPES))[:, None]
-    prototypes[shape, pixels[:, :, 0], pixels[:, :, 1]] = _GREYS.astype(np.float32) / 255
-    masks[shape, pixels[:, :, 0], pixels[:, :, 1]] = 1
+    prototypes[shape, rows, columns] = _GREYS.astype(np.float32) / 255
+    masks[shape, rows, columns] = 1
     return prototypes, masks

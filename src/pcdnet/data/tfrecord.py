@@ -10,6 +10,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import google_crc32c
@@ -21,30 +22,29 @@ from pcdnet.errors import PcdnetError
 
 _LONGEST_RECORD = 256 * 2**20
 _GZIP_MAGIC = b"\x1f\x8b\x08"
+_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5  # wire types: a number, eight bytes, bytes with their length, four bytes
 
 
-def read_records(path: str | Path) -> Iterator[bytes]:
+def read_records(path: Path) -> Iterator[bytes]:
     """Yield the data of every record of a plain or gzipped TFRecord file.
 
     Messages count records from 0. A plain file that was cut exactly between two records looks like a whole one.
     """
-    path, number = Path(path), -1
+    number = -1
     with readable(path, "a .tfrecords file"):
         try:
             with _open(path) as file:
                 for number, data in enumerate(_records(file, path)):  # noqa: B007
                     yield data
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise PcdnetError(
-                f"{path} is a damaged gzip file from record {number + 1} on ({error}); download it again"
-            ) from error
+            reason = f"is a damaged gzip file from record {number + 1} on ({error})"
+            raise PcdnetError(f"{path} {reason}; download it again") from None
     if number < 0:
         raise PcdnetError(f"{path} holds no records; give a .tfrecords file that is not empty or download it again")
 
 
-def claimed_records(path: str | Path) -> int:
+def claimed_records(path: Path) -> int:
     """How many records a file seems to hold: as many as would fill it if all were as long as the first."""
-    path = Path(path)
     with readable(path, "a .tfrecords file"), _open(path) as records, path.open("rb") as file:
         first = next(_records(records, path), b"")
         size = file.seek(0, io.SEEK_END)
@@ -65,8 +65,10 @@ def _open(path: Path) -> io.BufferedReader:
 
 def _records(file: io.BufferedReader, path: Path) -> Iterator[bytes]:
     """Yield the data of every record whose length and data have their checksums."""
-    number = 0
-    while header := file.read(12):
+    for number in count():
+        header = file.read(12)
+        if not header:
+            return
         if len(header) < 12 or _checksum(header[:8]) != header[8:]:
             raise PcdnetError(
                 f"{path} is no TFRecord file (its first 12 bytes are no record header); "
@@ -76,20 +78,15 @@ def _records(file: io.BufferedReader, path: Path) -> Iterator[bytes]:
             )
         length = int.from_bytes(header[:8], "little")
         if length > _LONGEST_RECORD:
-            raise PcdnetError(
-                f"record {number} of {path} claims {length} bytes, more than the limit of {_LONGEST_RECORD}; "
-                f"split its data into smaller records"
-            )
-        data, checksum = file.read(length), file.read(4)
-        if len(data) < length or len(checksum) < 4:
-            raise PcdnetError(
-                f"record {number} of {path} is cut off ({len(data) + len(checksum)} of {length + 4} bytes "
-                f"are there); download the file again"
-            )
-        if _checksum(data) != checksum:
+            problem = f"claims {length} bytes, more than the limit of {_LONGEST_RECORD}"
+            raise PcdnetError(f"record {number} of {path} {problem}; split its data into smaller records")
+        content = file.read(length + 4)
+        if len(content) < length + 4:
+            problem = f"is cut off ({len(content)} of {length + 4} bytes are there)"
+            raise PcdnetError(f"record {number} of {path} {problem}; download the file again")
+        if _checksum(content[:-4]) != content[-4:]:
             raise PcdnetError(f"record {number} of {path} is damaged (wrong checksum); download the file again")
-        yield data
-        number += 1
+        yield content[:-4]
 
 
 def _checksum(data: bytes) -> bytes:
@@ -110,56 +107,53 @@ def parse_example(record: bytes, source: str = "the record") -> dict[str, Shaped
     """
     features: dict[str, Shaped[np.ndarray, " n"]] = {}
     try:
-        for group in _messages(memoryview(record), 1):
-            for entry in _messages(group, 1):
-                name = b"".join(_messages(entry, 1)).decode()
-                for feature in _messages(entry, 2):
+        for group in _contents(memoryview(record), 1):
+            for entry in _contents(group, 1):
+                name = b"".join(_contents(entry, 1)).decode()
+                for feature in _contents(entry, 2):
                     for kind, wire, content in _fields(feature):
-                        if kind in _PARSERS and wire == 2 and isinstance(content, memoryview):
+                        if kind in _PARSERS and wire == _BYTES:
                             features[name] = _PARSERS[kind](content)
     except (_MalformedError, UnicodeDecodeError) as error:
         raise PcdnetError(
             f"{source} is no tf.train.Example ({error}); give a file of such records or download it again"
-        ) from error
+        ) from None
     return features
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """The number that begins there, and where it ends."""
     value = 0
-    for shift in range(0, 70, 7):
-        if at >= len(data):
-            raise _MalformedError("a number is cut off")
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
+    for end, byte in enumerate(data[at : at + 10], start=1):
+        value |= (byte & 0x7F) << 7 * (end - 1)
         if byte < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, at
-    raise _MalformedError("a number is longer than ten bytes")
+            return value & 0xFFFFFFFFFFFFFFFF, at + end
+    raise _MalformedError("a number is longer than ten bytes" if len(data) - at >= 10 else "a number is cut off")
 
 
-def _fields(data: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
+def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
     """Yield field number, wire type and content of every field of a message."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
         number, wire = key >> 3, key & 7
-        if number == 0 or wire not in (0, 1, 2, 5):
+        if number == 0 or wire not in (_VARINT, _EIGHT, _BYTES, _FOUR):
             raise _MalformedError(f"a field has number {number} and wire type {wire}")
-        value, at = _varint(data, at) if wire in (0, 2) else (8 if wire == 1 else 4, at)
-        if wire == 0:
-            yield number, wire, value
-            continue
-        if value > len(data) - at:
+        value, end = _varint(data, at) if wire in (_VARINT, _BYTES) else (0, at)
+        start = at if wire == _VARINT else end
+        stop = {_VARINT: end, _EIGHT: at + 8, _BYTES: end + value, _FOUR: at + 4}[wire]
+        if stop > len(data):
             raise _MalformedError("a field is cut off")
-        yield number, wire, data[at : at + value]
-        at += value
+        yield number, wire, data[start:stop]
+        at = stop
 
 
-def _messages(data: memoryview, wanted: int) -> Iterator[memoryview]:
-    for number, _, content in _fields(data):
+def _contents(data: memoryview, wanted: int, single: int = _BYTES) -> Iterator[memoryview]:
+    """Yield the contents of the fields of that number: bytes, or values of another wire type, one each."""
+    for number, wire, content in _fields(data):
         if number == wanted:
-            if not isinstance(content, memoryview):
-                raise _MalformedError(f"field {wanted} is a number")
+            if wire not in (_BYTES, single):
+                raise _MalformedError(f"field {wanted} has wire type {wire}")
             yield content
 
 
@@ -168,33 +162,23 @@ def _bytes_list(data: memoryview) -> UInt8[np.ndarray, " n"]:
     # One entry per pixel is `0a 01 pixel` over and over: no need to walk through thousands of fields.
     if raw.size % 3 == 0 and (raw[0::3] == 0x0A).all() and (raw[1::3] == 1).all():
         return raw[2::3].copy()
-    return np.frombuffer(b"".join(_messages(data, 1)), dtype=np.uint8)
+    return np.frombuffer(b"".join(_contents(data, 1)), dtype=np.uint8)
 
 
 def _float_list(data: memoryview) -> Shaped[np.ndarray, " n"]:
-    parts = []
-    for number, wire, content in _fields(data):
-        if number == 1:
-            if wire not in (2, 5) or not isinstance(content, memoryview) or len(content) % 4:
-                raise _MalformedError("a float has not four bytes")
-            parts.append(content)
+    parts = list(_contents(data, 1, _FOUR))
+    if any(len(part) % 4 for part in parts):
+        raise _MalformedError("a float has not four bytes")
     return np.frombuffer(b"".join(parts), dtype="<f4").astype(np.float32)
 
 
 def _int64_list(data: memoryview) -> Shaped[np.ndarray, " n"]:
     values: list[int] = []
-    for number, wire, content in _fields(data):
-        if number != 1:
-            continue
-        if isinstance(content, int):
-            values.append(content)
-        elif wire == 2:
-            at = 0
-            while at < len(content):
-                value, at = _varint(content, at)
-                values.append(value)
-        else:
-            raise _MalformedError("an integer is not a varint")
+    for part in _contents(data, 1, _VARINT):
+        at = 0
+        while at < len(part):
+            value, at = _varint(part, at)
+            values.append(value)
     return np.array(values, dtype=np.uint64).view(np.int64)
 
 
