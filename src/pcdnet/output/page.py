@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib import colormaps
 from PIL import Image, features
 
-from pcdnet.colours import as_rgb, prototype_colours
+from pcdnet.colours import as_hex, as_rgb, prototype_colours
 from pcdnet.decomposition import Decomposition
 from pcdnet.files import whole_file
 from pcdnet.output.curves import learning_curves
@@ -58,8 +58,7 @@ class BankHealth:
 
     def nearest(self, p: int) -> int | None:
         """The other prototype that is most alike, if there is another."""
-        others = self.likeness[p].copy()
-        others[p] = -np.inf
+        others = np.where(np.arange(len(self.likeness)) == p, -np.inf, self.likeness[p])
         return int(others.argmax()) if len(others) > 1 else None
 
 
@@ -71,6 +70,13 @@ class Sightings:
     """The usual colours of its objects with their shares, most frequent first."""
     places: Float[np.ndarray, "rows columns"] | None = None
     """How often its objects were where, on a coarse grid over the image; None where it has none."""
+
+    @property
+    def heat(self) -> Float[np.ndarray, "rows columns 3"] | None:
+        """The places as a map, the most frequent one brightest."""
+        if self.places is None:
+            return None
+        return np.asarray(colormaps["inferno"](np.sqrt(self.places / max(self.places.max(), 1e-12))))[..., :3]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -151,25 +157,17 @@ def render(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {"picture": _picture, "hex": as_hex}
     return environment.get_template("report.html").render(
         page=page,
-        tiles=_tiles(page.scores),
-        kinds=[(kind, f"{100 * recall:.2f} %") for kind, recall in (page.scores.get("recall_by_kind") or {}).items()],
+        scores=list(known_scores(page.scores)),
         summary=_summary(page.health),
-        cards=_cards(page),
-        background=None if page.background is None else _picture(as_rgb(page.background)),
+        colours=prototype_colours(np.arange(len(page.prototypes))),
+        alike=ALIKE,
         curves=learning_curves(page.metrics, len(page.prototypes)),
         events=in_words(line for line in page.metrics if "event" in line),
         gallery=_gallery(page),
     )
-
-
-def _tiles(scores: Mapping[str, Any]) -> list[dict[str, str]]:
-    return [
-        {"name": score.name, "value": number, "unit": score.unit, "meaning": score.meaning}
-        for score, number in known_scores(scores)
-        if score.key != "recall_by_kind"
-    ]
 
 
 def _summary(health: BankHealth) -> str:
@@ -183,57 +181,24 @@ def _summary(health: BankHealth) -> str:
     return f"{P} prototypes: {use}; {alike}."
 
 
-def _cards(page: Page) -> list[dict[str, Any]]:
-    health = page.health
-    cards = []
-    for p, colour in enumerate(prototype_colours(np.arange(len(page.prototypes)))):
-        near, seen = health.nearest(p), page.sightings[p]
-        cards.append(
-            {
-                "number": p,
-                "name": page.names.get(p, ""),
-                "colour": _hex(colour),
-                "prototype": _picture(as_rgb((page.prototypes[p] * page.masks[p])[..., None])),
-                "mask": _picture(as_rgb(page.masks[p][..., None])),
-                "places": None if seen.places is None else _picture(_heat(seen.places)),
-                "colours": [(_hex(value), f"{100 * share:.0f} %") for value, share in seen.colours],
-                "usage": f"{100 * health.usage[p]:.1f} %",
-                "idle": bool(health.idle[p]),
-                "error": "none" if np.isnan(health.error[p]) else f"{health.error[p]:.2g}",
-                "alike": "none" if near is None else f"{near} ({health.likeness[p, near]:.2f})",
-                "twin": near is not None and bool(health.likeness[p, near] > ALIKE),
-                "split": f"step {health.changed[p]:,}" if health.changed[p] > 0 else "never",
-            }
-        )
-    return cards
-
-
 def _gallery(page: Page) -> list[dict[str, Any]]:
     """The scenes with their whole pictures, and their objects alone: on canvases if these are small, else cut out."""
     few = max((len(exhibit.found) for exhibit in page.gallery), default=0) <= LAYERS
     behind = 0.0 if page.background is None else 0.5
-    rows, columns = tight_frame(page.masks)
+    frame = (slice(None), *tight_frame(page.masks))
     scenes = []
     for exhibit in page.gallery:
         found, whole = exhibit.found, few and exhibit.image.shape[1] <= SMALL
         image, painted, semantics, instances = panels(exhibit.image, found).values()
         left = as_rgb(BRIGHTER * np.abs(exhibit.image - found.reconstruction))
         names = ("image", "painted", f"left over, x{BRIGHTER}", "kinds", "objects")
-        pictures = dict(zip(names, (image, painted, left, semantics, instances), strict=True))
-        bank = (page.prototypes, page.masks)
-        if not whole:
-            bank = (page.prototypes[:, rows, columns], page.masks[:, rows, columns])
+        bank = (page.prototypes, page.masks) if whole else (page.prototypes[frame], page.masks[frame])
         alone = object_pictures(found, *bank, behind=behind, canvas=whole)[:SHOWN_OBJECTS]
-        kinds = found.prototype_ids[:SHOWN_OBJECTS]
         scenes.append(
             {
-                "title": exhibit.title,
-                "note": exhibit.note,
-                "pictures": {name: _picture(shown) for name, shown in pictures.items() if shown is not None},
-                "objects": [
-                    {"picture": _picture(picture), "name": page.names.get(kind, str(kind)), "colour": _hex(colour)}
-                    for picture, kind, colour in zip(alone, kinds.tolist(), prototype_colours(kinds), strict=True)
-                ],
+                "exhibit": exhibit,
+                "pictures": zip(names, (image, painted, left, semantics, instances), strict=True),
+                "objects": list(zip(alone, found.prototype_ids.tolist(), strict=False)),
                 "more": len(found) - len(alone),
                 "whole": whole,
             }
@@ -241,18 +206,9 @@ def _gallery(page: Page) -> list[dict[str, Any]]:
     return scenes
 
 
-def _heat(places: Float[np.ndarray, "rows columns"]) -> UInt8[np.ndarray, "rows columns 3"]:
-    """A map of how often something was where, the most frequent place the max_colour."""
-    colours = colormaps["inferno"](np.sqrt(places / max(places.max(), 1e-12)))
-    return as_rgb(np.asarray(colours)[..., :3])
-
-
-def _hex(colour: UInt8[np.ndarray, "3"]) -> str:
-    return f"#{bytes(colour).hex()}"
-
-
-def _picture(pixels: UInt8[np.ndarray, "H W 3"]) -> str:
-    """A picture as the text of a data address, small enough for a page that is mailed."""
+def _picture(values: Float[np.ndarray, "H W *C"] | UInt8[np.ndarray, "H W 3"]) -> str:
+    """A picture, of 8 bits or of values in [0, 1], as the text of a data address, small enough to be mailed."""
+    pixels = values if values.dtype == np.uint8 else as_rgb(np.atleast_3d(values))
     grey = bool((pixels == pixels[..., :1]).all())
     flat: Shaped[np.ndarray, "..."] = np.ascontiguousarray(pixels[..., 0] if grey else pixels)
     picture = Image.fromarray(flat)

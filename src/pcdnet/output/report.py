@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,14 +98,13 @@ def report(
     else:
         run = source if isinstance(source, RunFolder) else RunFolder.open(source)
         model = run.load_model(device)
+        path = run.report if out is None else Path(out)
         if isinstance(data, np.ndarray | Scenes):
             scenes = to_scenes(data, count=count, view=view)
         else:
             scenes = run.held_out(None if data is None else str(data), count=count, seed=seed, view=view)
-        path = run.report if out is None else Path(out)
     scores = evaluate(model, scenes)
-    page = _page(model, scenes, scores, run)
-    write_page(page, path)
+    write_page(_page(model, scenes, scores, run), path)
     return WrittenReport(path=path, data=scenes.name, scores=scores)
 
 
@@ -164,28 +163,20 @@ def gallery(scenes: Scenes, found: Sequence[Decomposition]) -> list[Exhibit]:
     exhibits = []
     for title, index in _picked(order.tolist()):
         note = f"squared error {found[index].error:.3g}, {len(found[index])} objects"
-        exhibits.append(
-            Exhibit(
-                title=title,
-                note=note if scenes.labels is None else f"FG-ARI {agreement[index]:.4f}, {note}",
-                image=scenes.images[index].astype(np.float32) / 255,
-                found=found[index],
-            )
-        )
+        if scenes.labels is not None:
+            note = f"FG-ARI {agreement[index]:.4f}, {note}"
+        image = scenes.images[index].astype(np.float32) / 255
+        exhibits.append(Exhibit(title=title, note=note, image=image, found=found[index]))
     return exhibits
 
 
-def _picked(order: list[int]) -> Iterator[tuple[str, int]]:
-    """The first, middle and last of an order, with what they are called."""
-    n, middle = len(order), max(0, (len(order) - SHOWN) // 2)
-    places = {"best": range(SHOWN), "worst": range(n - 1, n - 1 - SHOWN, -1), "median": range(middle, middle + SHOWN)}
-    taken: dict[str, list[int]] = {}
-    used: set[int] = set()
-    for title, wanted in places.items():
-        taken[title] = [place for place in wanted if 0 <= place < n and place not in used]
-        used.update(taken[title])
-    for title in ("best", "median", "worst"):
-        yield from ((title, order[place]) for place in sorted(taken[title]))
+def _picked(order: list[int]) -> list[tuple[str, int]]:
+    """The first, middle and last of an order, with what they are called; of a short one rather the first and last."""
+    middle = (len(order) - SHOWN) // 2
+    titles = dict.fromkeys(range(middle, middle + SHOWN), "median")
+    titles |= dict.fromkeys(range(len(order) - SHOWN, len(order)), "worst")
+    titles |= dict.fromkeys(range(SHOWN), "best")
+    return [(titles[place], index) for place, index in enumerate(order) if place in titles]
 
 
 def sightings(
@@ -201,12 +192,11 @@ def sightings(
     inside = masks * (masks > OPAQUE)
     bright = (prototypes * inside).sum(axis=(1, 2)) / np.maximum(inside.sum(axis=(1, 2)), 1e-6)
     size: tuple[int, int] = found[0].instances.shape
-    return [
-        Sightings(colours=usual_colours(colours[kinds == p] * bright[p]), places=where(centres[kinds == p], size))
-        if (kinds == p).any()
-        else Sightings()
-        for p in range(len(prototypes))
-    ]
+    seen = [Sightings() for _ in prototypes]
+    for p in np.unique(kinds):
+        own = kinds == p
+        seen[p] = Sightings(colours=usual_colours(colours[own] * bright[p]), places=where(centres[own], size))
+    return seen
 
 
 def usual_colours(colours: Float[np.ndarray, "n C"]) -> list[tuple[UInt8[np.ndarray, "3"], float]]:
