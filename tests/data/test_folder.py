@@ -18,9 +18,9 @@ from pcdnet.errors import PcdnetError
 COLOURS = np.random.default_rng(0).integers(0, 256, (40, 8, 12, 3), dtype=np.uint8)
 
 
-@pytest.fixture
-def heard() -> list[str]:
-    return []
+def notes(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What was reported since it was asked last."""
+    return capsys.readouterr().err.splitlines()
 
 
 def filled(place: Path, count: int = 12, size: tuple[int, int] = (8, 12)) -> Path:
@@ -79,20 +79,19 @@ def test_a_folder_of_folders_gives_their_images(tmp_path: Path) -> None:
     assert read(tmp_path).names == ("s2/a0.png", "s2/a1.png", "s10/a0.png")
 
 
-def test_a_few_damaged_images_are_skipped_and_reported(tmp_path: Path, heard: list[str]) -> None:
+def test_a_few_damaged_images_are_skipped_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     filled(tmp_path, 22)
     (tmp_path / "a3.png").write_bytes(b"")
     whole = (tmp_path / "a7.png").read_bytes()
     (tmp_path / "a7.png").write_bytes(whole[: len(whole) // 2])
     annotated(tmp_path / "annotations.json", [f"a{index}.png" for index in range(22)])
-    scenes = read(tmp_path, note=heard.append)
+    scenes = read(tmp_path)
     kept = [index for index in range(22) if index not in (3, 7)]
     np.testing.assert_array_equal(scenes.images, COLOURS[kept])
     assert scenes.names == tuple(f"a{index}.png" for index in kept)
     assert scenes.boxes is not None
     assert [boxes.corners[0, 1] for boxes in scenes.boxes] == [index % 6 for index in kept]
-    assert len(heard) == 1
-    assert f"skipped 2 of 22 images of {tmp_path} that cannot be read: a3.png, a7.png" in heard[0]
+    assert notes(capsys) == [f"note: skipped 2 of 22 images of {tmp_path} that cannot be read: a3.png, a7.png"]
 
 
 def test_many_damaged_images_are_a_mistake(tmp_path: Path) -> None:
@@ -142,36 +141,43 @@ def test_images_that_take_all_memory_are_refused_before_they_are_decoded(
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_annotations_are_the_ground_truth_and_follow_the_view(beside: bool, tmp_path: Path, heard: list[str]) -> None:
+def test_annotations_are_the_ground_truth_and_follow_the_view(
+    beside: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     place = filled(tmp_path / "test", 3)
     files = [f"{'test/' if beside else ''}a{index}.png" for index in range(3)]
     annotated((tmp_path if beside else place) / "annotations.json", files, height=8, width=12)
-    scenes = read(place, note=heard.append)
+    scenes = read(place)
     assert scenes.kinds == ("car",)
     assert scenes.boxes is not None
     assert [boxes.corners.tolist() for boxes in scenes.boxes] == [[[2, index, 3, 4]] for index in range(3)]
     assert scenes.first(1).boxes is not None
-    halved = read(place, view=View(crop=(2, 2, 6, 10), resize=(12, 20)), note=heard.append).boxes
+    halved = read(place, view=View(crop=(2, 2, 6, 10), resize=(12, 20))).boxes
     assert halved is not None
     assert [boxes.corners.tolist() for boxes in halved] == [[[0, 0, 6, 4]], [[0, 0, 6, 6]], [[0, 0, 6, 8]]]
-    assert heard == []
+    assert notes(capsys) == []
 
 
-def test_where_annotations_and_images_do_not_meet_is_reported(tmp_path: Path, heard: list[str]) -> None:
+def test_where_annotations_and_images_do_not_meet_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     filled(tmp_path, 4)
     annotated(tmp_path / "annotations.json", ["a0.png", "a1.png", "b.png", "c.png", "d.png", "e.png"])
-    scenes = read(tmp_path, note=heard.append)
+    scenes = read(tmp_path)
     assert scenes.boxes is not None
     assert [len(boxes) for boxes in scenes.boxes] == [1, 1, 0, 0]
-    assert "names 4 images that are not there: b.png, c.png, d.png and 1 more" in heard[0]
-    assert "lacks 2 of the images, which count as empty: a2.png, a3.png" in heard[1]
+    lost, bare = notes(capsys)
+    assert "names 4 images that are not there: b.png, c.png, d.png and 1 more" in lost
+    assert "lacks 2 of the images, which count as empty: a2.png, a3.png" in bare
 
 
-def test_annotations_of_nothing_here_are_refused_inside_and_reported_beside(tmp_path: Path, heard: list[str]) -> None:
+def test_annotations_of_nothing_here_are_refused_inside_and_reported_beside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     place = filled(tmp_path / "train", 3)
     annotated(tmp_path / "annotations.json", ["test/a0.png"])
-    assert read(place, note=heard.append).boxes is None
-    assert "names no image of" in heard[0]
+    assert read(place).boxes is None
+    assert "names no image of" in notes(capsys)[0]
     annotated(place / "annotations.json", ["x.png"])
     with pytest.raises(PcdnetError, match="names no image of .*its first is x.png.*; write the files' names"):
         read(place)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
@@ -24,6 +24,8 @@ MOST_BYTES = 256 * 2**20
 """Files larger than this are refused."""
 
 _FARTHEST = 1e6  # pixels; no image reaches as far
+_TEXT: dict[type, str] = {str: "a text"}
+_IDENTITY: dict[type, str] = {int: "a whole number", **_TEXT}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,17 +78,14 @@ def _last(name: str) -> str:
     return _key(name).rpartition("/")[2]
 
 
-def read(path: str | Path) -> Annotations:
+def read(path: Path) -> Annotations:
     """Return the annotations of a COCO file; of each, `bbox` counts, and neither segmentation nor keypoints."""
-    path = Path(path)
     try:
         with readable(path, "an annotation file in COCO form"):
             size = path.stat().st_size
             if size > MOST_BYTES:
-                raise PcdnetError(
-                    f"{path} has {size / 2**20:.0f} MiB, more than the limit of {MOST_BYTES / 2**20:.0f} MiB; "
-                    f"split it, or leave out segmentations"
-                )
+                limit = f"{size / 2**20:.0f} MiB, more than the limit of {MOST_BYTES / 2**20:.0f} MiB"
+                raise PcdnetError(f"{path} has {limit}; split it, or leave out segmentations")
             text = path.read_text(encoding="utf-8-sig")
         return _annotations(json.loads(text, parse_constant=_no_number))
     except (ValueError, RecursionError) as error:
@@ -100,42 +99,39 @@ def _annotations(whole: Any) -> Annotations:
     """What the parsed JSON says; a ValueError is the reason why it says nothing."""
     if not isinstance(whole, dict):
         raise ValueError("it is no JSON object")
-    categories = {
-        _identity(category, "id", f"category {index}"): _text(category, "name", f"category {index}")
-        for index, category in enumerate(_list(whole, "categories"))
+    kinds = {
+        _value(category, "id", where, _IDENTITY): _value(category, "name", where, _TEXT)
+        for where, category in _entries(whole, "categories", "category")
     }
     images: dict[int | str, tuple[str, tuple[int, int] | None]] = {}
-    for index, image in enumerate(_list(whole, "images")):
-        identity = _identity(image, "id", f"image {index}")
+    for where, image in _entries(whole, "images", "image"):
+        identity = _value(image, "id", where, _IDENTITY)
         if identity in images:
-            raise ValueError(f"image {index} has the id {identity!r} of another image")
-        images[identity] = (_text(image, "file_name", f"image {index}"), _size(image, f"image {index}"))
+            raise ValueError(f"{where} has the id {identity!r} of another image")
+        images[identity] = _value(image, "file_name", where, _TEXT), _size(image, where)
     if len({_key(name) for name, _ in images.values()}) < len(images):
         raise ValueError("two images have the same file_name")
-    objects, strays = _objects(whole, list(images), list(categories))
-    entries = [
-        Entry(name=name, size=size, boxes=_boxes(objects[identity])) for identity, (name, size) in images.items()
-    ]
-    return Annotations(entries=tuple(entries), kinds=tuple(categories.values()), strays=strays)
+    objects, strays = _objects(whole, list(images), list(kinds))
+    entries = (Entry(name=name, size=size, boxes=_boxes(objects[id])) for id, (name, size) in images.items())
+    return Annotations(entries=tuple(entries), kinds=tuple(kinds.values()), strays=strays)
 
 
 def _objects(
-    whole: dict[str, Any], images: list[int | str], categories: list[int | str]
-) -> tuple[dict[int | str, list[tuple[list[float], int]]], int]:
-    """The objects of every image, each as its corners and the number of its category; and how many are of no image."""
-    objects: dict[int | str, list[tuple[list[float], int]]] = {identity: [] for identity in images}
-    numbers = {identity: number for number, identity in enumerate(categories)}
+    whole: dict[str, Any], images: list[int | str], kinds: list[int | str]
+) -> tuple[dict[int | str, list[list[float]]], int]:
+    """The objects of every image, each as its corners and the number of its kind; and how many are of no image."""
+    objects: dict[int | str, list[list[float]]] = {identity: [] for identity in images}
+    numbers = {identity: number for number, identity in enumerate(kinds)}
     strays = 0
-    for index, annotation in enumerate(_list(whole, "annotations")):
-        where = f"annotation {index}"
-        owner, kind = _identity(annotation, "image_id", where), _identity(annotation, "category_id", where)
+    for where, annotation in _entries(whole, "annotations", "annotation"):
+        owner, kind = (_value(annotation, name, where, _IDENTITY) for name in ("image_id", "category_id"))
         corners = _corners(annotation, where)
         if kind not in numbers:
             raise ValueError(f"{where} has the category_id {kind!r}, which no category has")
         if owner not in objects:
             strays += 1
         elif not annotation.get("iscrowd") and min(corners[2:]) > 0:
-            objects[owner].append((corners, numbers[kind]))
+            objects[owner].append([*corners, numbers[kind]])
     return objects, strays
 
 
@@ -143,44 +139,38 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number of JSON")
 
 
-def _list(whole: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def _entries(whole: dict[str, Any], name: str, word: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every entry of a list, with what messages call it."""
     values = whole.get(name)
     if not isinstance(values, list):
         raise ValueError(f"it has no list {name!r}")
     for index, value in enumerate(values):
         if not isinstance(value, dict):
             raise ValueError(f"entry {index} of {name!r} is no JSON object")
-    return values
+        yield f"{word} {index}", value
 
 
-def _identity(entry: dict[str, Any], name: str, where: str) -> int | str:
+def _value(entry: dict[str, Any], name: str, where: str, kinds: dict[type, str]) -> Any:
     value = entry.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f"{where} has no {name!r} that is a whole number or a text")
-    return value
-
-
-def _text(entry: dict[str, Any], name: str, where: str) -> str:
-    value = entry.get(name)
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{where} has no {name!r} that is a text")
+    if type(value) not in kinds or value == "":
+        raise ValueError(f"{where} has no {name!r} that is {' or '.join(kinds.values())}")
     return value
 
 
 def _size(entry: dict[str, Any], where: str) -> tuple[int, int] | None:
-    sides = entry.get("height"), entry.get("width")
+    sides: Any = entry.get("height"), entry.get("width")
     if sides == (None, None):
         return None
-    height, width = (side if isinstance(side, int) and 0 < side < _FARTHEST else 0 for side in sides)
-    if not height or not width:
+    if not all(type(side) is int and 0 < side < _FARTHEST for side in sides):
         raise ValueError(f"{where} has no height and width that are pixels")
+    height, width = sides
     return height, width
 
 
 def _corners(annotation: dict[str, Any], where: str) -> list[float]:
     """Top, left, height and width; COCO itself has left, top, width, height."""
     box = annotation.get("bbox")
-    if not isinstance(box, list) or len(box) != 4 or not all(_is_pixel(value) for value in box):
+    if not isinstance(box, list) or [type(x) in (int, float) and abs(x) < _FARTHEST for x in box] != [True] * 4:
         raise ValueError(f"{where} has no 'bbox' of four numbers")
     left, top, width, height = map(float, box)
     if width < 0 or height < 0:
@@ -188,10 +178,6 @@ def _corners(annotation: dict[str, Any], where: str) -> list[float]:
     return [top, left, height, width]
 
 
-def _is_pixel(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _FARTHEST
-
-
-def _boxes(objects: list[tuple[list[float], int]]) -> Boxes:
-    corners = np.array([corners for corners, _ in objects], np.float32).reshape(-1, 4)
-    return Boxes(corners=corners, kinds=np.array([number for _, number in objects], np.int32))
+def _boxes(objects: list[list[float]]) -> Boxes:
+    values = np.array(objects, np.float64).reshape(-1, 5)
+    return Boxes(corners=values[:, :4].astype(np.float32), kinds=values[:, 4].astype(np.int32))

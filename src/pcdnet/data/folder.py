@@ -18,7 +18,7 @@ from jaxtyping import UInt8
 
 from pcdnet.data import coco
 from pcdnet.data.intake import check_memory
-from pcdnet.data.notes import Note, readable, some, to_stderr
+from pcdnet.data.notes import readable, some, to_stderr
 from pcdnet.data.pictures import Header, is_picture, read_header, read_picture
 from pcdnet.data.sources import PICTURES
 from pcdnet.data.view import UNCHANGED, View
@@ -35,13 +35,13 @@ PARTS = ("train", "val", "test")
 """The folders that a folder may have instead of images, as many data sets do."""
 
 
-def read(folder: str | Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+def read(folder: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
     """Return the images of a folder in the order of their names, `a2` before `a10`; at most `limit` of them.
 
     A folder without images of its own gives those of the folders in it, one level deep. Images have three channels if
     any of them has colours. They must be of one size unless they are resized or cropped to one.
     """
-    folder, everything = Path(folder), names(folder)
+    everything = names(folder)
     if not everything:
         suffixes = ", ".join(suffix[1:] for suffix in PICTURES)
         raise PcdnetError(f"{folder} holds no images; give a folder of {suffixes} files")
@@ -52,8 +52,8 @@ def read(folder: str | Path, *, limit: int | None = None, view: View = UNCHANGED
     images, sizes = _images(folder, headers, view, damaged)
     _check_damage(folder, damaged, len(chosen))
     if damaged:
-        note(f"skipped {len(damaged)} of {len(chosen)} images of {folder} that cannot be read: {some([*damaged])}")
-    boxes, kinds = _ground_truth(folder, sizes, everything, view, note)
+        to_stderr(f"skipped {len(damaged)} of {len(chosen)} images of {folder} that cannot be read: {some([*damaged])}")
+    boxes, kinds = _ground_truth(folder, sizes, everything, view)
     return Scenes(images=images, boxes=boxes, kinds=kinds, names=tuple(sizes), name=str(folder))
 
 
@@ -135,7 +135,7 @@ def _one_size(folder: Path, sizes: dict[str, tuple[int, int]], view: View) -> tu
 
 
 def _ground_truth(
-    folder: Path, sizes: dict[str, tuple[int, int]], everything: Sequence[str], view: View, note: Note
+    folder: Path, sizes: dict[str, tuple[int, int]], everything: Sequence[str], view: View
 ) -> tuple[list[Boxes] | None, tuple[str, ...]]:
     """The boxes of every image as they will be seen, and the names of their kinds."""
     places = (folder, folder.resolve().parent)
@@ -146,7 +146,7 @@ def _ground_truth(
     entries = annotations.matched(everything, folder.resolve().name if beside else None)
     if not entries:
         if beside:  # it may be about the folder's neighbours
-            note(f"{path} names no image of {folder}, so their ground truth is not known")
+            to_stderr(f"{path} names no image of {folder}, so their ground truth is not known")
             return None, ()
         first = annotations.entries[0].name if annotations.entries else "none"
         raise PcdnetError(
@@ -157,11 +157,11 @@ def _ground_truth(
     lost = [] if beside else [entry.name for entry in annotations.entries if entry.name not in there]
     bare = [name for name in sizes if name not in entries]
     if lost:
-        note(f"{path} names {len(lost)} images that are not there: {some(lost)}")
+        to_stderr(f"{path} names {len(lost)} images that are not there: {some(lost)}")
     if annotations.strays:
-        note(f"{path} has {annotations.strays} annotations of images that it does not list")
+        to_stderr(f"{path} has {annotations.strays} annotations of images that it does not list")
     if bare:
-        note(f"{path} lacks {len(bare)} of the images, which count as empty: {some(bare)}")
+        to_stderr(f"{path} lacks {len(bare)} of the images, which count as empty: {some(bare)}")
     return [_boxes(path, entries.get(name), size, view) for name, size in sizes.items()], annotations.kinds
 
 

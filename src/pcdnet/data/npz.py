@@ -19,7 +19,7 @@ from jaxtyping import Integer, Shaped, UInt8
 
 from pcdnet.data import box_arrays
 from pcdnet.data.intake import MOST_PIXELS, check_memory, check_stack
-from pcdnet.data.notes import Note, readable, some, to_stderr
+from pcdnet.data.notes import readable, some
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Scenes
@@ -47,14 +47,14 @@ class _Member:
         return replace(self, shape=(min(count, self.shape[0]), *self.shape[1:]))
 
 
-def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
     """Return the scenes of an .npz file, at most `limit` of them.
 
     `image` is (N H W C) or (N H W), uint8. The ground truth, if there is any, is `labels` (N H W), 0 for background, or
     `mask` (N K H W), the background first; `labels` counts where both are there. True boxes are in the arrays of
     `box_arrays`.
     """
-    path, stop = Path(path), view.chosen(limit).stop
+    stop = view.chosen(limit).stop
     with _opened(path, _with_ground_truth) as members:
         count = members["image"].shape[0]
         if stop is not None:
@@ -73,9 +73,9 @@ def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, 
     return view.scenes(scenes)
 
 
-def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
+def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
     """Yield every `stride`-th image with its number; what the file claims beyond its end is reported when reached."""
-    with _opened(Path(path)) as members:
+    with _opened(path) as members:
         member = members["image"]
         N, H, W = member.shape[:3]
         if H * W > MOST_PIXELS:
@@ -90,16 +90,16 @@ def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np
         member.stream.read(1)  # at the end of the array the container's checksum is checked
 
 
-def count(path: str | Path) -> int:
+def count(path: Path) -> int:
     """How many images the file claims to hold."""
-    with _opened(Path(path)) as members:
+    with _opened(path) as members:
         return members["image"].shape[0]
 
 
-def arrays(path: str | Path, names: Sequence[str]) -> list[Shaped[np.ndarray, "*any"]]:
+def arrays(path: Path, names: Sequence[str]) -> list[Shaped[np.ndarray, "*any"]]:
     """Return the arrays of these names, of any shape and type; their meaning is for the caller to check."""
-    with _opened(Path(path), lambda _: names) as members:
-        return [*_unpacked(members, Path(path)).values()]
+    with _opened(path, lambda _: names) as members:
+        return [*_unpacked(members, path).values()]
 
 
 @contextmanager

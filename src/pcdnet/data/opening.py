@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pcdnet.data import folder
 from pcdnet.data.intake import check_stack, in_eight_bits
-from pcdnet.data.notes import Note, to_stderr
+from pcdnet.data.notes import to_stderr
 from pcdnet.data.sources import GENERATED, TRAINING_SEED, VALIDATION_SEED, Source, is_generated, source_of, usable
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
@@ -29,16 +29,16 @@ VALIDATION_SCENES = 320
 """Scenes of a file that are kept apart from training at most; of short files a tenth."""
 
 
-def open_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
-    """Return at most `count` scenes of what a name or path stands for.
+def open_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED) -> Scenes:
+    """Return at most `count` scenes of what a name or path stands for; what is odd or skipped is reported on stderr.
 
-    `seed` is for generated scenes, of which there are as many as that. `note` is called for what is odd or skipped.
+    `seed` is for generated scenes, of which there are as many as that.
     """
     if count < 1:
         raise PcdnetError(f"{count} scenes were asked for; give a count of at least 1")
     source = _source(name)
     if not source.generated:
-        return source.read(_opened_part(Path(name), note), limit=count, view=view, note=note)
+        return source.read(_opened_part(Path(name)), limit=count, view=view)
     if view.stride != 1:
         raise PcdnetError(f"{name} is made by seed, so no scene can be skipped; leave out ", Setting("stride"))
     return view.scenes(source.generate(str(name), count=count, seed=seed))
@@ -50,7 +50,6 @@ def to_scenes(
     count: int | None = None,
     seed: int = 0,
     view: View = UNCHANGED,
-    note: Note = to_stderr,
 ) -> Scenes:
     """Return whatever a Python caller has as Scenes: a name or path, an array, or Scenes; at most `count` of them.
 
@@ -59,7 +58,7 @@ def to_scenes(
     """
     if isinstance(data, str | Path):
         usual = GENERATED_SCENES if is_generated(data) else MOST_SCENES
-        return open_data(data, count=usual if count is None else count, seed=seed, view=view, note=note)
+        return open_data(data, count=usual if count is None else count, seed=seed, view=view)
     if isinstance(data, np.ndarray):
         data = Scenes(images=_pixels(data), name="an array")
     if not isinstance(data, Scenes):
@@ -67,9 +66,7 @@ def to_scenes(
     return view.scenes(data.part(slice(0, view.chosen(count).stop)))
 
 
-def training_data(
-    name: str | Path, *, seed: int, view: View = UNCHANGED, note: Note = to_stderr
-) -> tuple[Scenes, Scenes]:
+def training_data(name: str | Path, *, seed: int, view: View = UNCHANGED) -> tuple[Scenes, Scenes]:
     """Return scenes for training and, apart from them, for validation; `seed` is that of the training."""
     source, parts = _source(name), _parts(name)
     if source.training is not None:
@@ -78,9 +75,9 @@ def training_data(
         return train, valid
     if parts and "train" not in parts:
         raise PcdnetError(f"{name} has no folder train to learn from; name the folder of images itself")
-    scenes = open_data(parts.get("train", name), count=MOST_SCENES, seed=seed, view=view, note=note)
+    scenes = open_data(parts.get("train", name), count=MOST_SCENES, seed=seed, view=view)
     if "val" in parts:
-        return _alike(scenes, open_data(parts["val"], count=MOST_SCENES, seed=seed, view=view, note=note))
+        return _alike(scenes, open_data(parts["val"], count=MOST_SCENES, seed=seed, view=view))
     return split_scenes(scenes)
 
 
@@ -93,15 +90,15 @@ def split_scenes(scenes: Scenes) -> tuple[Scenes, Scenes]:
     return scenes.first(rest), scenes.part(slice(rest, None), f"the last {kept} of {scenes.name}")
 
 
-def held_out_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+def held_out_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED) -> Scenes:
     """Return at most `count` scenes that a training on `name` did not learn from.
 
     Generated ones are those of `seed`, which must not be a training's: begin at TEST_SEED. Of a folder with parts they
     are `test`, or `val` where there is no `test`; of all else what `training_data` keeps for validation.
     """
     if _source(name).generated or _parts(name).keys() & {"test", "val"}:
-        return open_data(name, count=count, seed=seed, view=view, note=note)
-    return to_scenes(training_data(name, seed=seed, view=view, note=note)[1], count=count)
+        return open_data(name, count=count, seed=seed, view=view)
+    return to_scenes(training_data(name, seed=seed, view=view)[1], count=count)
 
 
 def _pixels(images: NDArray[np.generic]) -> NDArray[np.uint8]:
@@ -129,11 +126,11 @@ def _parts(name: str | Path) -> dict[str, Path]:
     return folder.parts(name) if _source(name).name == "folder" else {}
 
 
-def _opened_part(path: Path, note: Note) -> Path:
+def _opened_part(path: Path) -> Path:
     """The folder of images that a folder stands for: itself, or one of its parts; a file is itself."""
     parts = _parts(path)
     if list(parts) == ["train"]:
-        note(f"{path} has neither a folder test nor val, so these are scenes for training")
+        to_stderr(f"{path} has neither a folder test nor val, so these are scenes for training")
     return parts.get("test") or parts.get("val") or parts.get("train") or path
 
 

@@ -19,7 +19,6 @@ from jaxtyping import UInt8
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from pcdnet.data.intake import MOST_PIXELS, in_eight_bits
-from pcdnet.data.notes import Note, to_stderr
 from pcdnet.data.sources import PICTURES
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
@@ -50,7 +49,7 @@ def is_picture(path: str | Path) -> bool:
     return path.suffix.lower() in PICTURES and not path.name.startswith(".")
 
 
-def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
     """Return a picture as the only one of its scenes."""
     return view.scenes(Scenes(images=read_picture(path)[None], names=(path.name,), name=path.name))
 

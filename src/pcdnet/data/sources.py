@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     from jaxtyping import UInt8
 
-    from pcdnet.data.notes import Note
     from pcdnet.data.view import View
     from pcdnet.scene import Scenes
 
@@ -72,9 +71,9 @@ class Source:
         made: Scenes = self._module().generate(count, seed, *name.split(":", 1)[1:])
         return made
 
-    def read(self, path: Path, *, limit: int | None, view: View, note: Note) -> Scenes:
-        """At most so many scenes of a file or folder, as they are to be seen; `note` is called for what is odd."""
-        found: Scenes = self._module().read(path, limit=limit, view=view, note=note)
+    def read(self, path: Path, *, limit: int | None, view: View) -> Scenes:
+        """At most so many scenes of a file or folder, as they are to be seen."""
+        found: Scenes = self._module().read(path, limit=limit, view=view)
         return found
 
     def images(self, path: Path, *, stride: int) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped, UInt8
 
-from pcdnet.data.notes import Note, to_stderr
 from pcdnet.data.tetrominoes import SHAPES, SIZE, SPRITES, TILE, TetrominoScenes
 from pcdnet.data.tfrecord import claimed_records, parse_example, read_records
 from pcdnet.data.view import UNCHANGED, View
@@ -29,7 +28,7 @@ _LAST = SIZE - len(TILE)  # the last row and column that a sprite can begin in
 _RANGES = {"shape": (1, len(SHAPES)), "color": (0, 1), "x": (0, _LAST), "y": (0, _LAST)}
 
 
-def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
+def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
     """Return the scenes of a file as they are to be seen, at most `limit` of them."""
     return view.scenes(factored(path, view.chosen(limit).stop))
 

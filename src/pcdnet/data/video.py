@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from pcdnet.data.intake import MOST_PIXELS, check_memory
-from pcdnet.data.notes import Note, readable, to_stderr
+from pcdnet.data.notes import readable, to_stderr
 from pcdnet.data.sources import VIDEOS
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
@@ -30,13 +30,12 @@ if TYPE_CHECKING:
 _BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")  # what files of the MP4 family begin with
 
 
-def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, note: Note = to_stderr) -> Scenes:
-    """Return the frames of a video, at most `limit` of them; `note` is called for a video that is cut off."""
-    path = Path(path)
+def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
+    """Return the frames of a video, at most `limit` of them."""
     view.chosen(limit)  # refuses a limit that is none
     found: dict[int, UInt8[np.ndarray, "H W C"]] = {}
     total = 0
-    for number, frame in islice(images(path, stride=view.stride, note=note), limit):
+    for number, frame in islice(images(path, stride=view.stride), limit):
         view.size(frame.shape[:2], f"frames of {path}")
         image = view.image(frame)
         H, W, C = next(iter(found.values()), image).shape
@@ -50,30 +49,27 @@ def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED, 
     return Scenes(images=np.stack([*found.values()]), names=names, name=path.name)
 
 
-def images(
-    path: str | Path, *, stride: int = 1, note: Note = to_stderr
-) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
+def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
     """Yield every `stride`-th frame of a video with its number as it is decoded; C is 1 for grey videos, else 3."""
-    path = Path(path)
     View(stride=stride)  # refuses a stride that is none
     number = 0
     with _opened(path) as (container, stream):
         try:
-            for frame in _decoded(container, stream, path, note):
+            for frame in _decoded(container, stream, path):
                 if number % stride == 0:
                     yield number, _array(frame)
                 number += 1
         except _av().error.FFmpegError:
             if number == 0:
                 raise
-            note(f"{path} is damaged after frame {number}; what comes before is used")
+            to_stderr(f"{path} is damaged after frame {number}; what comes before is used")
     if number == 0:
         raise PcdnetError(f"{path} has no frame that can be decoded; give a sound video file")
 
 
-def count(path: str | Path) -> int:
+def count(path: Path) -> int:
     """How many frames a video claims to have; 0 if it claims nothing. A file that is cut off has fewer."""
-    with _opened(Path(path)) as (container, stream):
+    with _opened(path) as (container, stream):
         return _claimed(container, stream)
 
 
@@ -135,7 +131,7 @@ def _stream(container: InputContainer, path: Path) -> VideoStream:
     return stream
 
 
-def _decoded(container: InputContainer, stream: VideoStream, path: Path, note: Note) -> Iterator[VideoFrame]:
+def _decoded(container: InputContainer, stream: VideoStream, path: Path) -> Iterator[VideoFrame]:
     """The frames that can be decoded; what is damaged between them, or missing at the end, is reported."""
     broken = number = 0
     for packet in container.demux(stream):
@@ -149,7 +145,7 @@ def _decoded(container: InputContainer, stream: VideoStream, path: Path, note: N
             yield frame
     claimed = max(number + broken, _claimed(container, stream))
     if number and (broken or number < 0.95 * claimed):  # what files claim is not exact
-        note(f"{path} is damaged or cut off: {number} of its {claimed} frames can be decoded")
+        to_stderr(f"{path} is damaged or cut off: {number} of its {claimed} frames can be decoded")
 
 
 def _array(frame: VideoFrame) -> UInt8[np.ndarray, "H W C"]:
