@@ -33,10 +33,12 @@ def check_header(name: str, label: str, shape: tuple[int, ...], dtype: np.dtype[
         if shape[0] and (dtype.kind != "U" or dtype.itemsize > 4 * LONGEST_KIND):
             raise PcdnetError(f"{label} is of type {dtype}; save names of at most {LONGEST_KIND} characters")
         return
-    if dtype.kind not in ("iuf" if name == "boxes" else "iu"):
-        raise PcdnetError(f"{label} is of type {dtype}; save {'numbers' if name == 'boxes' else 'integers'}")
-    if shape != ((count, 4) if name == "boxes" else (count,)):
-        form = "boxes x 4" if name == "boxes" else "boxes"
+    kinds, words, sides, form = (
+        ("iuf", "numbers", (4,), "boxes x 4") if name == "boxes" else ("iu", "integers", (), "boxes")
+    )
+    if dtype.kind not in kinds:
+        raise PcdnetError(f"{label} is of type {dtype}; save {words}")
+    if shape != (count, *sides):
         raise PcdnetError(f"{label} has shape {shape}, which does not fit {count} boxes; save {form}")
 
 
@@ -56,22 +58,16 @@ def by_scene(
         raise PcdnetError(f"'scored' of {path} has {sorted(set(scored) - set(kinds))}; save names that 'kinds' has")
     numbers = arrays.get("box_kind", np.zeros(len(corners), np.int32))
     _check_range(numbers, len(kinds), f"'box_kind' of {path}", "kinds")
-    owners = arrays["box_scene"]
-    _check_range(owners, scenes, f"'box_scene' of {path}", "images")
-    owners = owners.astype(np.int64)
+    corners, numbers = corners.astype(np.float32), numbers.astype(np.int32)
+    _check_range(arrays["box_scene"], scenes, f"'box_scene' of {path}", "images")
+    owners = arrays["box_scene"].astype(np.int64)
     order = np.argsort(owners, kind="stable")
-    cuts = np.searchsorted(owners[order], np.arange(1, scenes))
-    parts = np.split(order, cuts) if scenes else []
-    every = [
-        Boxes(corners=corners[part].astype(np.float32), kinds=numbers[part].astype(np.int32, copy=False))
-        for part in parts
-    ]
-    return every, kinds, scored
+    parts = np.split(order, np.searchsorted(owners[order], np.arange(1, scenes)))
+    boxes = [Boxes(corners=corners[part], kinds=numbers[part]) for part in parts]
+    return boxes, kinds, scored
 
 
 def _check_range(values: Shaped[np.ndarray, "M"], count: int, label: str, what: str) -> None:
     if values.size and not (values.min() >= 0 and values.max() < count):
-        raise PcdnetError(
-            f"{label} goes from {values.min()} to {values.max()}, and there are {count} {what}; "
-            f"save their numbers, which begin with 0"
-        )
+        found = f"goes from {values.min()} to {values.max()}, and there are {count} {what}"
+        raise PcdnetError(f"{label} {found}; save their numbers, which begin with 0")

@@ -42,9 +42,9 @@ class _Member:
     dtype: np.dtype[np.generic]
     """The type of its values."""
 
-    def first(self, count: int) -> _Member:
+    def first(self, count: int | None) -> _Member:
         """The same array, as if it had no more entries than these along its first axis."""
-        return replace(self, shape=(min(count, self.shape[0]), *self.shape[1:]))
+        return replace(self, shape=(len(range(self.shape[0])[:count]), *self.shape[1:]))
 
 
 def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
@@ -57,15 +57,14 @@ def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Sce
     stop = view.chosen(limit).stop
     with _opened(path, _with_ground_truth) as members:
         count = members["image"].shape[0]
-        if stop is not None:
-            members |= {name: one.first(stop) for name, one in members.items() if name not in box_arrays.ARRAYS}
-        arrays = _unpacked(members, path)
+        kept = {name: one if name in box_arrays.ARRAYS else one.first(stop) for name, one in members.items()}
+        arrays = _unpacked(kept, path)
     images: UInt8[np.ndarray, "N H W C"] = arrays["image"]
     boxes, kinds, scored = box_arrays.by_scene(arrays, count, path) if "boxes" in arrays else (None, (), ())
     scenes = Scenes(
-        images=images if images.ndim == 4 else images[..., None],
+        images=images.reshape(*images.shape[:3], -1),
         labels=_labels(arrays, path),
-        boxes=None if boxes is None else boxes[: len(images)],
+        boxes=boxes and boxes[: len(images)],
         kinds=kinds,
         scored=scored,
         name=path.name,
@@ -153,22 +152,24 @@ def _check_headers(members: dict[str, _Member]) -> None:
     if image.dtype != np.uint8:
         raise PcdnetError(f"{image.label} is of type {image.dtype}; save uint8 values of 0 to 255")
     check_stack(image.shape, image.label)
-    N, H, W = image.shape[:3]
     for name, member in members.items():
         if name in box_arrays.ARRAYS:
             boxes = members["boxes"].shape[:1]
             box_arrays.check_header(name, member.label, member.shape, member.dtype, boxes[0] if boxes else 0)
-        if name not in _LABELS:
-            continue
-        if member.dtype.kind not in "biu":
-            raise PcdnetError(f"{member.label} is of type {member.dtype}; save integers")
-        shape = member.shape[:-1] if name == "mask" and member.shape[4:] == (1,) else member.shape
-        fits = shape == (N, H, W) if name == "labels" else len(shape) == 4 and (shape[0], *shape[2:]) == (N, H, W)
-        if not fits or 0 in shape:
-            form = "images x height x width" if name == "labels" else "images x entities x height x width"
-            raise PcdnetError(
-                f"{member.label} has shape {member.shape}, which does not fit {N} images of {H}x{W}; save {form}"
-            )
+        elif name in _LABELS:
+            _check_labels(name, member, image.shape)
+
+
+def _check_labels(name: str, member: _Member, images: tuple[int, ...]) -> None:
+    if member.dtype.kind not in "biu":
+        raise PcdnetError(f"{member.label} is of type {member.dtype}; save integers")
+    N, H, W = images[:3]
+    shape, form = member.shape, "images x height x width"
+    if name == "mask":
+        shape, form = (*shape[:1], *shape[2:4], *shape[5:]), "images x entities x height x width"
+    if shape != (N, H, W) or 0 in member.shape or member.shape[4:] not in ((), (1,)):
+        problem = f"has shape {member.shape}, which does not fit {N} images of {H}x{W}"
+        raise PcdnetError(f"{member.label} {problem}; save {form}")
 
 
 def _unpacked(members: dict[str, _Member], path: Path) -> dict[str, Shaped[np.ndarray, "*any"]]:
@@ -182,31 +183,27 @@ def _values(member: _Member) -> Shaped[np.ndarray, "*any"]:
     if member.dtype.hasobject:
         raise PcdnetError(f"{member.label} is of type {member.dtype}; save numbers")
     values = np.empty(member.shape, member.dtype)
-    room = values.reshape(-1).view(np.uint8)
+    room = values.reshape(-1).view(np.uint8).data
     filled = 0
-    while filled < room.size:
-        piece = member.stream.read(min(_PIECE, room.size - filled))
-        if not piece:
-            raise PcdnetError(f"{member.label} is cut off ({filled} of {room.size} bytes are there); save it again")
-        room[filled : filled + len(piece)] = np.frombuffer(piece, np.uint8)
-        filled += len(piece)
+    while filled < len(room):
+        size = member.stream.readinto(room[filled : filled + _PIECE])
+        if not size:
+            raise PcdnetError(f"{member.label} is cut off ({filled} of {len(room)} bytes are there); save it again")
+        filled += size
     member.stream.read(1)  # at the end of the array the container's checksum is checked
     return values
 
 
 def _labels(arrays: dict[str, Shaped[np.ndarray, "*any"]], path: Path) -> Integer[np.ndarray, "N H W"] | None:
     """The true instances of every pixel, where they are known."""
-    if "labels" in arrays:
-        labels = arrays["labels"]
-        if labels.dtype.kind == "b":
-            labels = labels.astype(np.uint8)
-        if labels.min() < 0:
-            raise PcdnetError(
-                f"'labels' of {path} goes down to {labels.min()}; save 0 for background and 1, 2, ... for objects"
-            )
-        return labels.astype(labels.dtype.newbyteorder("="), copy=False)
     if "mask" in arrays:
         mask = arrays["mask"]
         # A pixel that no entity claims is background: the first of equals wins.
         return np.asarray((mask[..., 0] if mask.ndim == 5 else mask).argmax(axis=1), np.int32)
-    return None
+    if "labels" not in arrays:
+        return None
+    labels = arrays["labels"]
+    if labels.min() < 0:
+        lowest = f"'labels' of {path} goes down to {labels.min()}"
+        raise PcdnetError(f"{lowest}; save 0 for background and 1, 2, ... for objects")
+    return labels.astype(np.uint8 if labels.dtype == bool else labels.dtype.newbyteorder("="), copy=False)
