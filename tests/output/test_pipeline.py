@@ -46,21 +46,21 @@ def paths(tmp_path: Path) -> list[str]:
 def run(model: PCDNet, paths: Sequence[str], out: Path, **options: Any) -> tuple[Pipeline, list[str], list[int]]:
     """A pipeline that has done its work, the names of the images in its journal, and the sizes of its steps."""
     with Journal(out, {}) as journal:
-        pipeline = Pipeline(model, find_inputs(paths), journal, out, **{"note": lambda _: None, **options})
+        pipeline = Pipeline(model, find_inputs(paths), journal, out, **options)
         sizes = [size for size, _ in pipeline.steps()]
         return pipeline, [record["name"] for record in journal.records(pipeline.places())], sizes
 
 
 def test_images_come_in_the_order_of_the_inputs_and_bad_ones_are_reported(
-    model: PCDNet, paths: list[str], tmp_path: Path
+    model: PCDNet, paths: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    notes: list[str] = []
-    pipeline, names, sizes = run(model, paths, tmp_path / "out", note=notes.append)
+    pipeline, names, sizes = run(model, paths, tmp_path / "out")
+    notes = capsys.readouterr().err.splitlines()
     assert names == [paths[0], *(f"{paths[1]}#{n}" for n in range(5)), paths[3]]
     assert (pipeline.fresh, pipeline.known) == (7, 0)
     assert list(pipeline.failed) == [paths[2]]
     assert len(notes) == 1
-    assert notes[0].startswith(f"skipped {paths[2]}: is no picture")
+    assert notes[0].startswith(f"note: skipped {paths[2]}: is no picture")
     assert sum(sizes) == pipeline.total == 8
 
 
@@ -116,6 +116,9 @@ def test_images_are_fitted_to_a_background_only_where_that_is_asked_for(paths: l
     pipeline, names, _ = run(model, paths, tmp_path / "a")
     assert names == [paths[0]]
     assert list(pipeline.failed) == paths[1:]
+    assert pipeline.failed[paths[1]].endswith("; use resize=True")
+    pipeline, *_ = run(model, paths, tmp_path / "a", say=lambda setting: f"--{setting.name}")
+    assert pipeline.failed[paths[1]].endswith("; use --resize")
     _, names, _ = run(model, paths, tmp_path / "b", resize=True)
     assert len(names) == 7
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +54,7 @@ def decompose_files(
     force: bool = False,
     device: str = "cpu",
     quiet: bool = False,
+    say: Callable[[Setting], str] = str,
 ) -> Decomposed:
     """Decompose images and write which objects are where; asked again, what is done already is not done again.
 
@@ -77,6 +78,8 @@ def decompose_files(
         Where a run's model computes.
     quiet
         Show no progress.
+    say
+        How settings are worded in what is reported of files that cannot be used.
 
     Returns
     -------
@@ -87,14 +90,16 @@ def decompose_files(
     if stride < 1:
         raise PcdnetError(Setting("stride", stride), " cannot be used; give 1 for every frame, 2 for every other")
     inputs = find_inputs([str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)], without=out)
-    model = source if isinstance(source, PCDNet) else _model(source, device)
+    if not isinstance(source, PCDNet):
+        source = (source if isinstance(source, RunFolder) else RunFolder.open(source)).load_model(device)
+    model = source
     if resize and model.image_size is None:
         raise PcdnetError("the model has no background, so images may have any size; leave out ", Setting("resize"))
     checked_folder(out, force=force)
     settings = {"pcdnet": pcdnet.__version__, "model": _digest(model), "resize": resize}
     with Journal(out, settings, force=force) as journal:
         pictures = any(each.writer is None for each in chosen)
-        pipeline = Pipeline(model, inputs, journal, out, resize=resize, stride=stride, pictures=pictures)
+        pipeline = Pipeline(model, inputs, journal, out, resize=resize, stride=stride, pictures=pictures, say=say)
         seconds = _run(pipeline, quiet)
         records = journal.records(pipeline.places())
         if len(records) == 0:
@@ -113,25 +118,15 @@ def decompose_files(
         )
 
 
-def _model(source: RunFolder | str | Path, device: str) -> PCDNet:
-    return (source if isinstance(source, RunFolder) else RunFolder.open(source)).load_model(device)
-
-
 def _run(pipeline: Pipeline, quiet: bool) -> float:
     """Go through the images and show how far it is; the seconds that it took."""
     start = time.perf_counter()
     try:
-        if quiet:
-            for _ in pipeline.steps():
-                pass
-        else:
-            for _ in track(pipeline.steps(), pipeline.total, "images"):
-                pass
+        for _ in pipeline.steps() if quiet else track(pipeline.steps(), pipeline.total, "images"):
+            pass
     except KeyboardInterrupt:
-        done = pipeline.known + pipeline.fresh
-        raise KeyboardInterrupt(
-            f"interrupted after {done} of {pipeline.total} images; the same command goes on from there"
-        ) from None
+        done = f"{pipeline.known + pipeline.fresh} of {pipeline.total} images"
+        raise KeyboardInterrupt(f"interrupted after {done}; the same command goes on from there") from None
     return time.perf_counter() - start
 
 

@@ -7,11 +7,12 @@ format is then written from the journal, whole. A last line that was cut off is 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 from pcdnet.errors import PcdnetError, Setting
@@ -45,10 +46,10 @@ class Journal:
 
         `settings` is what results depend on besides the images. `force` also forgets what is done.
         """
-        path = checked_folder(folder, force=force) / FILE
+        self._path = checked_folder(folder, force=force) / FILE
+        self._file = locked_file(self._path)
         self.entries: dict[str, Entry] = {}
         self.whole: dict[str, tuple[tuple[int, int], int]] = {}
-        self._path, self._file = path, locked_file(path)
         head = json.loads(json.dumps({"format": FORMAT, **settings}))
         former = self._head()
         self.anew = former is not None and (force or former != head)
@@ -56,34 +57,27 @@ class Journal:
         if former == head and not force:
             self._read()
         else:
-            self._file.seek(0)
-            self._file.truncate()
+            self._file.truncate(0)
             self.add([head])
 
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with suppress(OSError):  # what could not be written was reported when it was
             self._file.close()
 
     def add(self, lines: Sequence[dict[str, Any]]) -> list[int]:
         """Add lines at the end, safe from whatever comes; where each begins."""
+        texts = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
         try:
-            place, places = self._file.seek(0, 2), []
-            texts = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
-            for text in texts:
-                places.append(place)
-                place += len(text)
+            end = self._file.seek(0, os.SEEK_END)
             self._file.write(b"".join(texts))
             self._file.flush()
         except OSError as error:
-            raise PcdnetError(
-                f"cannot write {self._path}: {error.strerror or error}; make room, and the same command goes on"
-            ) from None
-        return places
+            reason = error.strerror or error
+            raise PcdnetError(f"cannot write {self._path}: {reason}; make room, and the same command goes on") from None
+        return list(accumulate(map(len, texts), initial=end))[:-1]
 
     def done(self, image: str, stamp: tuple[int, int]) -> Entry | None:
         """What is known of an image whose file has not changed since."""
@@ -92,8 +86,8 @@ class Journal:
 
     def count(self, source: str, stamp: tuple[int, int]) -> int | None:
         """How many images a file of many turned out to hold, if it was read to its end and has not changed since."""
-        known = self.whole.get(source)
-        return known[1] if known is not None and known[0] == stamp else None
+        former, count = self.whole.get(source, (None, None))
+        return count if former == stamp else None
 
     def records(self, places: Sequence[int]) -> Records:
         """The records at those places, read when they are gone through."""
@@ -110,14 +104,12 @@ class Journal:
     def _read(self) -> None:
         """Take in the lines after the first, up to the one that was cut off."""
         place = self._file.tell()
-        for line in self._file:
-            if not line.endswith(b"\n"):
-                break
-            try:
+        with suppress(ValueError, KeyError, TypeError):
+            for line in self._file:
+                if not line.endswith(b"\n"):
+                    break
                 self._take(json.loads(line), place)
-            except (ValueError, KeyError, TypeError):
-                break
-            place += len(line)
+                place += len(line)
         self._file.seek(place)
         self._file.truncate()
 
@@ -129,19 +121,20 @@ class Journal:
             self.entries[line["record"]["name"]] = Entry((size, time), line["drawn"], place)
 
 
+@dataclass(frozen=True, slots=True)
 class Records:
     """Records that are read from a journal each time they are gone through, and never held."""
 
-    def __init__(self, file: BinaryIO, places: Sequence[int]) -> None:
-        self._file, self._places = file, places
+    file: BinaryIO
+    places: Sequence[int]
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self.places)
 
     def __iter__(self) -> Iterator[Record]:
-        for place in self._places:
-            self._file.seek(place)
-            record: Record = json.loads(self._file.readline())["record"]
+        for place in self.places:
+            self.file.seek(place)
+            record: Record = json.loads(self.file.readline())["record"]
             yield record
 
 
@@ -150,15 +143,9 @@ def checked_folder(folder: Path, *, force: bool) -> Path:
     try:
         foreign = folder.is_dir() and not (folder / FILE).is_file() and any(folder.iterdir())
     except OSError as error:
-        raise PcdnetError(
-            f"{folder} cannot be read ({error.strerror or error}); choose another ", Setting("out")
-        ) from None
+        reason = error.strerror or error
+        raise PcdnetError(f"{folder} cannot be read ({reason}); choose another ", Setting("out")) from None
     if foreign and not force:
-        raise PcdnetError(
-            f"{folder} holds other things than results; choose another ",
-            Setting("out"),
-            ", or add ",
-            Setting("force", True),
-            " to write there",
-        )
+        cure = Setting("out"), ", or add ", Setting("force", True), " to write there"
+        raise PcdnetError(f"{folder} holds other things than results; choose another ", *cure)
     return made(folder)

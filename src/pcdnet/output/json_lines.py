@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from pcdnet.files import whole_file
-from pcdnet.output.record import Results, named
+from pcdnet.output.record import Results
 
 FILE = "decompositions.jsonl"
 """The name of the file."""
@@ -16,5 +16,7 @@ def write(results: Results, folder: Path) -> list[Path]:
     """Write the records, whole or not at all."""
     with whole_file(folder / FILE) as file:
         for record in results.records:
-            file.write(json.dumps(named(record, results.names), separators=(",", ":")).encode() + b"\n")
+            for thing in record["objects"]:
+                thing["name"] = results.names[thing["prototype"]]
+            file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
     return [folder / FILE]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +12,9 @@ import numpy as np
 from pcdnet.data.batches import Batches, Picture
 from pcdnet.data.inputs import Input, printable
 from pcdnet.data.intake import fitted
-from pcdnet.data.notes import Note, to_stderr
-from pcdnet.errors import PcdnetError
+from pcdnet.data.notes import to_stderr
+from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
-from pcdnet.names import Names
 from pcdnet.output.journal import Entry, Journal
 from pcdnet.output.pictures import picture_files, write_pictures
 from pcdnet.output.record import records
@@ -37,18 +36,19 @@ class Pipeline:
         resize: bool = False,
         stride: int = 1,
         pictures: bool = False,
-        note: Note = to_stderr,
+        say: Callable[[Setting], str] = str,
     ) -> None:
         """`resize` brings images of another size than the model's to it, `stride` skips frames of videos, and
-        `pictures` draws what was found."""
+        `pictures` draws what was found. `say` words the settings in notes."""
         self.inputs = inputs
         self.failed: dict[str, str] = {}
         """The inputs that could not be used, with what is wrong with them."""
         self.known = self.fresh = 0
         """Images that were done before, and those done now."""
         self._model, self._resize, self._stride, self._draws = model, resize, stride, pictures
-        self._journal, self._folder, self._note = journal, folder, note
-        self._drawn = _digest(model.names) if pictures else ""
+        self._journal, self._folder, self._say = journal, folder, say
+        names = json.dumps(list(model.names)).encode()
+        self._drawn = hashlib.sha256(names).hexdigest()[:16] if pictures else ""
         self._places: list[int | None] = []  # of every image in the order of the inputs; None where it failed
         self._counts = [self._count(one) for one in inputs]
         self.total = max(1, sum(self._counts))
@@ -60,14 +60,13 @@ class Pipeline:
 
     def steps(self) -> Iterator[tuple[int, None]]:
         """Do the work, and say at every step how many of the images it was about; together they are `total`."""
-        done = 0
+        left = self.total
         for images in self._all():
-            images = min(images, self.total - done)  # a video can have more frames than it says
-            done += images
-            if images > 0:
-                yield images, None
-        if done < self.total:
-            yield self.total - done, None
+            if step := min(images, left):  # a video can have more frames than it says
+                left -= step
+                yield step, None
+        if left:
+            yield left, None
 
     def _all(self) -> Iterator[int]:
         batches = Batches()
@@ -81,7 +80,7 @@ class Pipeline:
                     elif batch := batches.add(picture):
                         yield self._explain(batch)
             except PcdnetError as error:
-                self._fail(one, str(error))
+                self._fail(one, error)
             yield max(0, count - passed)  # those that an input claimed and did not have
         for batch in batches.rest():
             yield self._explain(batch)
@@ -93,7 +92,7 @@ class Pipeline:
         step = self._stride if one.source.strided else 1
         entries = [self._done(one, number * step) for number in range(known or 0)]
         if entries and all(entries):  # then the file need not be opened
-            yield from map(self._pass, entries)
+            yield from map(self._pass, filter(None, entries))
             return
         count = 0
         for number, image in one.images(self._stride):
@@ -109,9 +108,8 @@ class Pipeline:
         if many and known is None:
             self._journal.add([{"source": self._source(one), "stamp": one.stamp, "count": count}])
 
-    def _pass(self, entry: Entry | None) -> Picture | None:
+    def _pass(self, entry: Entry) -> Picture | None:
         """Take an image as the journal has it."""
-        assert entry is not None
         self._places.append(entry.place)
         self.known += 1
         return None
@@ -130,25 +128,24 @@ class Pipeline:
             found = self._model.decompose_all(np.stack([picture.image for picture in batch]))
         except PcdnetError as error:
             for picture in batch:
-                self._fail(picture.source, str(error))
+                self._fail(picture.source, error)
             return len(batch)
         if self._draws:
             for picture, one in zip(batch, found, strict=True):
                 write_pictures(picture.image, one, self._model.names, self._base(picture.source, picture.number))
-        found_records = records(found, [picture.name for picture in batch])
         lines = [
             {"stamp": picture.source.stamp, "drawn": self._drawn, "record": record}
-            for picture, record in zip(batch, found_records, strict=True)
+            for picture, record in zip(batch, records(found, [picture.name for picture in batch]), strict=True)
         ]
         for picture, place in zip(batch, self._journal.add(lines), strict=True):
             self._places[picture.order] = place
         self.fresh += len(batch)
         return len(batch)
 
-    def _fail(self, one: Input, reason: str) -> None:
+    def _fail(self, one: Input, error: PcdnetError) -> None:
         if one.name not in self.failed:
-            self.failed[one.name] = reason
-            self._note(printable(f"skipped {one.name}: {reason.removeprefix(f'{one.name} ')}"))
+            self.failed[one.name] = reason = error.worded(self._say)
+            to_stderr(printable(f"skipped {one.name}: {reason.removeprefix(f'{one.name} ')}"))
 
     def _count(self, one: Input) -> int:
         known = self._journal.count(self._source(one), one.stamp)
@@ -160,7 +157,3 @@ class Pipeline:
 
     def _base(self, one: Input, number: int) -> Path:
         return self._folder / PICTURES / one.image_title(number)
-
-
-def _digest(names: Names) -> str:
-    return hashlib.sha256(json.dumps(list(names)).encode()).hexdigest()[:16]

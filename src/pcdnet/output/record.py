@@ -39,16 +39,8 @@ def records(found: Sequence[Decomposition], images: Sequence[str]) -> list[Recor
     masks = encode(np.stack([one.instances for one in found]), [len(one) for one in found])
     made = []
     for one, image, counts in zip(found, images, masks, strict=True):
-        record = one.to_dict()
-        record["name"] = image
+        record = {**one.to_dict(), "name": image}
         for thing, count in zip(record["objects"], counts, strict=True):
             thing["mask"] = {"size": record["size"], "counts": count}
         made.append(record)
     return made
-
-
-def named(record: Record, names: Names) -> Record:
-    """The record with the names of its objects' prototypes; it is changed in place."""
-    for thing in record["objects"]:
-        thing["name"] = names[thing["prototype"]]
-    return record

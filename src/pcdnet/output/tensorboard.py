@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import UInt8
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from pcdnet.errors import PcdnetError
@@ -24,56 +25,42 @@ SCALARS = {"loss": "loss", "learning_rate": "lr", "in_use": "in_use"}
 
 @contextmanager
 def board(run: Path, *, wanted: bool = True) -> Iterator[Callable[[Progress], None] | None]:
-    """What `fit` can be watched by to write event files for TensorBoard; nothing where they are not wanted."""
+    """What `fit` can be watched by to write event files for TensorBoard; nothing where they are not wanted.
+
+    What TensorBoard shows is what the run's metrics file holds, resumed parts included.
+    """
     if not wanted:
         yield None
         return
-    follower = _Board(run)
     try:
-        yield follower.follow
-    finally:
-        follower.close()
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise PcdnetError("TensorBoard is not installed; install it with: pip install 'pcdnet[tensorboard]'") from None
+    writers: list[Any] = []
+    read = 0
 
-
-class _Board:
-    """Follows a run's metrics file: what TensorBoard shows is what the file holds, resumed parts included."""
-
-    def __init__(self, run: Path) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise PcdnetError(
-                "TensorBoard is not installed; install it with: pip install 'pcdnet[tensorboard]'"
-            ) from None
-        self._run, self._make = run, SummaryWriter
-        self._writer: Any = None
-        self._read = 0
-
-    def follow(self, progress: Progress) -> None:
+    def follow(progress: Progress) -> None:
         """Pass on the lines that came since the last call and, at a validation, show the best prototypes so far."""
-        writer = self._open()
-        if (self._run / METRICS).is_file():
-            with (self._run / METRICS).open("rb") as file:
-                file.seek(self._read)
-                for line in file:
-                    self._read += len(line)
-                    _pass_on(writer, json.loads(line))
-        run = RunFolder.open(self._run)
-        if progress.validation is not None and run.has_weights:
-            writer.add_image("prototypes", _sheet(run), progress.step, dataformats="HWC")
-
-    def close(self) -> None:
-        """Write what is left."""
-        if self._writer is not None:
-            self._writer.close()
-
-    def _open(self) -> Any:
-        # Not before training has begun: a folder that is refused must stay as it was.
-        if self._writer is None:
-            for old in (self._run / TENSORBOARD).glob("events.out.tfevents*"):
+        nonlocal read
+        if not writers:  # not before training has begun: a folder that is refused must stay as it was
+            for old in (run / TENSORBOARD).glob("events.out.tfevents*"):
                 old.unlink()
-            self._writer = self._make(self._run / TENSORBOARD)
-        return self._writer
+            writers.append(SummaryWriter(run / TENSORBOARD))
+        if (run / METRICS).is_file():
+            with (run / METRICS).open("rb") as file:
+                file.seek(read)
+                for line in file:
+                    read += len(line)
+                    _pass_on(writers[0], json.loads(line))
+        folder = RunFolder.open(run)
+        if progress.validation is not None and folder.has_weights:
+            writers[0].add_image("prototypes", _sheet(folder), progress.step, dataformats="HWC")
+
+    try:
+        yield follow
+    finally:
+        for writer in writers:
+            writer.close()
 
 
 def _pass_on(writer: Any, line: dict[str, Any]) -> None:
@@ -87,7 +74,7 @@ def _pass_on(writer: Any, line: dict[str, Any]) -> None:
             break
 
 
-def _sheet(run: RunFolder) -> np.ndarray:
+def _sheet(run: RunFolder) -> UInt8[np.ndarray, "H W 3"]:
     bank = run.load_model().bank().to_numpy()
     canvas = FigureCanvasAgg(prototype_sheet(bank.prototypes, bank.masks))
     canvas.draw()  # type: ignore[no-untyped-call]
