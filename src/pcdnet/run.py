@@ -28,7 +28,7 @@ from torch import Tensor
 
 from pcdnet.config import PRESETS, Config, flags
 from pcdnet.data.opening import held_out_data, open_data, training_data
-from pcdnet.data.sources import TEST_SEED
+from pcdnet.data.sources import TEST_SEED, is_generated
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import folder as made
@@ -78,12 +78,9 @@ class Origin:
             raise ValueError(f"data is {data!r}, minutes is {minutes!r}")
         if type(stride) is not int or type(grey) is not bool:
             raise ValueError(f"stride is {stride!r}, grey is {grey!r}")
-        crop, resize, size = (
-            _sides(words.get(name), count) for name, count in (("crop", 4), ("resize", 2), ("size", 2))
-        )
-        return Origin(
-            data=data, minutes=minutes, size=size, view=View(crop=crop, resize=resize, stride=stride, grey=grey)
-        )
+        sides = {name: _sides(words.get(name), count) for name, count in (("crop", 4), ("resize", 2), ("size", 2))}
+        view = View(crop=sides["crop"], resize=sides["resize"], stride=stride, grey=grey)
+        return Origin(data=data, minutes=minutes, size=sides["size"], view=view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +155,11 @@ class RunFolder:
                 ) from None
         return RunFolder(path, Config.load(path / CONFIG), origin)
 
+    def with_origin(self, origin: Origin) -> RunFolder:
+        """The run from now on with this origin: resumed, it may have its data in another place, or more time."""
+        self._write(ORIGIN, origin.to_json())
+        return dataclasses.replace(self, origin=origin)
+
     @property
     def has_weights(self) -> bool:
         """Whether there is a model yet."""
@@ -174,9 +176,25 @@ class RunFolder:
         return self.path / REPORT
 
     @property
+    def data(self) -> str:
+        """The name or path of the data that it was trained on; where that is not known, whoever asks must name some."""
+        if self.origin is None or self.origin.data is None:
+            raise PcdnetError(
+                f"{self.path} does not say which data it was trained on, as the images were given in Python; "
+                f"name what to use with ",
+                Setting("data"),
+            )
+        return self.origin.data
+
+    @property
     def image_size(self) -> tuple[int, int] | None:
         """Height and width of the images that it was trained on, as far as that is known."""
-        return None if self.origin is None else self.origin.size
+        if self.origin is None or self.origin.size is not None:
+            return None if self.origin is None else self.origin.size
+        if self.origin.data is None or not is_generated(self.origin.data):
+            return None
+        H, W = self.held_out(count=1).images.shape[1:3]
+        return H, W
 
     def load_model(self, device: str = "cpu") -> PCDNet:
         """The best model so far, in evaluation mode, with the names of its prototypes."""
@@ -236,9 +254,7 @@ class RunFolder:
 
     def training_scenes(self) -> tuple[Scenes, Scenes]:
         """The scenes for training and, apart from them, for validation."""
-        origin = self._known_origin()
-        assert origin.data is not None
-        return training_data(origin.data, seed=self.config.train.seed, view=origin.view)
+        return training_data(self.data, seed=self.config.train.seed, view=self.view_of(None))
 
     def held_out(
         self, data: str | None = None, *, count: int = HELD_OUT, seed: int = TEST_SEED, view: View = UNCHANGED
@@ -247,11 +263,15 @@ class RunFolder:
 
         They are looked at as in training, but for what `view` says otherwise. `seed` is for generated scenes.
         """
-        if data is None:
-            data = self._known_origin().data
-            assert data is not None
-        opened = held_out_data if self._is_own(data) else open_data
-        return opened(data, count=count, seed=seed, view=self.view_of(data, view))
+        data = self.data if data is None else data
+        view = self.view_of(data, view)
+        if self.origin is None or not self._is_own(data):
+            return open_data(data, count=count, seed=seed, view=view)
+        # The split is that of the training; whoever wants fewer scenes gets some of those that were kept apart.
+        stride = view.stride if is_generated(data) else self.origin.view.stride
+        step = -(-view.stride // stride)
+        kept = held_out_data(data, count=count * step, seed=seed, view=dataclasses.replace(view, stride=stride))
+        return kept.part(slice(None, None, step))
 
     def view_of(self, data: str | None, view: View = UNCHANGED) -> View:
         """How the run looks at data: as in training, but for what `view` says otherwise.
@@ -287,15 +307,6 @@ class RunFolder:
         """Whether a name or path, however it is spelled, is of the data that the run was trained on."""
         own = None if self.origin is None else self.origin.data
         return own is not None and (data == own or Path(data).resolve() == Path(own).resolve())
-
-    def _known_origin(self) -> Origin:
-        if self.origin is None or self.origin.data is None:
-            raise PcdnetError(
-                f"{self.path} does not say which data it was trained on, as the images were given in Python; "
-                f"name what to use with ",
-                Setting("data"),
-            )
-        return self.origin
 
     def _write(self, name: str, text: str) -> None:
         with whole_file(self.path / name, "choose another ", Setting("out")) as file:

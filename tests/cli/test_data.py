@@ -1,4 +1,4 @@
-"""Laws of `pcdnet data`: recorded games become files that can be read back, ground truth included."""
+"""Laws of `pcdnet data`: scenes and recorded games become files that are read back with their ground truth."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 
 from pcdnet.cli import main
 from pcdnet.data import atari, npz, space_invaders
+from pcdnet.data.tetrominoes import generate
+from tests.cli.conftest import Complaint
 
 Capture = pytest.CaptureFixture[str]
 
@@ -24,7 +26,40 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def emulator() -> None:
+    """Skip where games cannot be played."""
     pytest.importorskip("ale_py", reason="needs ale-py: pip install 'pcdnet[atari]'")
+
+
+def test_data_writes_the_scenes_of_the_seed(tmp_path: Path, capsys: Capture) -> None:
+    target = tmp_path / "a.npz"
+    assert main(["data", "tetrominoes", "--count", "4", "--seed", "2", "--out", str(target)]) == 0
+    np.testing.assert_array_equal(np.load(target)["image"], generate(4, seed=2).images)
+    printed, complaints = capsys.readouterr()
+    assert printed.startswith(f"wrote {target}: 4 re-created Tetrominoes, seed 2\n")
+    assert complaints == ""
+
+
+def test_data_overwrites_only_by_force(tmp_path: Path, complaint: Complaint) -> None:
+    target = tmp_path / "a.npz"
+    target.write_bytes(b"precious")
+    command = ["data", "tetrominoes", "--count", "1", "--out", str(target)]
+    assert "use --force to overwrite it, or choose another name" in complaint(*command)
+    assert target.read_bytes() == b"precious"
+    assert main([*command, "--force"]) == 0
+    assert len(np.load(target)["image"]) == 1
+
+
+@pytest.mark.parametrize(("failure", "code"), [(KeyboardInterrupt, 130), (MemoryError, 1)])
+def test_an_interruption_leaves_no_file(
+    failure: type[BaseException], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def fail(count: int, seed: int) -> None:
+        raise failure
+
+    monkeypatch.setattr("pcdnet.data.tetrominoes.generate", fail)
+    assert main(["data", "tetrominoes", "--out", str(tmp_path / "a.npz")]) == code
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
 
 
 def test_space_invaders_are_read_back_with_their_boxes(emulator: None, tmp_path: Path, capsys: Capture) -> None:
@@ -62,16 +97,13 @@ def test_any_game_is_read_back_without_ground_truth(emulator: None, tmp_path: Pa
             "use tetrominoes (generated), space-invaders (played and recorded) or atari:GAME",
         ),
         (["space-invaders", "--out", "a.txt"], "use a.npz"),
+        (["tetrominoes", "--count", "1", "--out", "missing/a.npz"], "choose another place"),
         (["space-invaders", "--count", "0", "--out", "a.npz"], "at least 1"),
         (["atari:pong", "--seed", "-1", "--out", "a.npz"], "0 or a positive integer"),
     ],
 )
-def test_mistakes_are_reported_in_one_sentence(arguments: list[str], cure: str, capsys: Capture) -> None:
-    assert main(["data", *arguments]) == 1
-    printed, complaint = capsys.readouterr()
-    assert printed == ""
-    assert complaint.count("\n") == 1
-    assert cure in complaint
+def test_mistakes_name_their_cure(arguments: list[str], cure: str, complaint: Complaint) -> None:
+    assert cure in complaint("data", *arguments)
 
 
 def test_an_unknown_game_is_answered_with_the_likeliest(emulator: None, tmp_path: Path, capsys: Capture) -> None:

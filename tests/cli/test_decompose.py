@@ -9,46 +9,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-import tyro
-from pcdnet.training.run import Run
 from PIL import Image
 
 from pcdnet.cli import main
-from pcdnet.cli.decompose import Decompose
-from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
-from pcdnet.data.tetrominoes import generate, true_prototypes
-from pcdnet.model.bank import PrototypeBank
+from pcdnet.data.tetrominoes import generate
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.dataset import save_scenes
+from tests.runs import grey_run, true_run
 
 Capture = pytest.CaptureFixture[str]
 SCENES = generate(6, seed=3)
 
 
-def run_of(folder: Path, bank: PrototypeBank, config: ModelConfig) -> Path:
-    run = Run.create(folder, Config(model=config, loss=LossConfig(), train=TrainConfig()))
-    run.save_weights(PCDNet.from_bank(bank, config))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with the true prototypes of Tetrominoes."""
-    prototypes, masks = true_prototypes()
-    bank = PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks))
-    return run_of(tmp_path_factory.mktemp("runs") / "true", bank, Config.preset("tetrominoes").model)
+    return true_run(tmp_path_factory.mktemp("runs") / "true").path
 
 
 @pytest.fixture(scope="module")
 def grey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A grey run with a background of 20x30."""
-    bank = PrototypeBank(torch.ones(2, 5, 5), torch.ones(2, 5, 5), torch.full((1, 20, 30), 0.2))
-    config = ModelConfig(
-        num_prototypes=2, prototype_size=(5, 5), max_objects=2, peaks_per_prototype=2, channels=1, background=True
-    )
-    return run_of(tmp_path_factory.mktemp("runs") / "grey", bank, config)
+    return grey_run(tmp_path_factory.mktemp("runs") / "grey").path
 
 
 @pytest.fixture
@@ -61,20 +44,13 @@ def photos(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    def parse(arguments: list[str]) -> Decompose:
-        assert arguments.pop(0) == "decompose"
-        return tyro.cli(Decompose, args=arguments, config=(tyro.conf.FlagCreatePairsOff,))
-
-    monkeypatch.setattr("pcdnet.cli.parse", parse)
-
-
 def decompose(*arguments: object, code: int = 0) -> None:
+    """Run the command, which must end with that exit code."""
     assert main(["decompose", *map(str, arguments)]) == code
 
 
-def told(out: Path) -> list[dict[str, object]]:
+def reported(out: Path) -> list[dict[str, object]]:
+    """The lines that were written."""
     return [json.loads(line) for line in (out / "decompositions.jsonl").read_text().splitlines()]
 
 
@@ -86,7 +62,7 @@ def test_every_format_holds_every_image(trained: Path, photos: Path, tmp_path: P
     assert f"wrote {out}: decompositions.jsonl coco.json coco_results.json objects.csv objects.parquet png/" in printed
     assert "6 images in" in progress
     assert "images/s" in progress
-    lines = told(out)
+    lines = reported(out)
     assert [line["name"] for line in lines] == [f"{photos}/{n}.png" for n in range(6)]
     assert [image["file_name"] for image in json.loads((out / "coco.json").read_text())["images"]] == [
         f"{photos}/{n}.png" for n in range(6)
@@ -102,7 +78,7 @@ def test_a_stack_is_explained_as_its_images_are(trained: Path, photos: Path, tmp
     save_scenes(SCENES, tmp_path / "scenes.npz")
     decompose(trained, photos, "--out", tmp_path / "a")
     decompose(trained, tmp_path / "scenes.npz", "--out", tmp_path / "b")
-    alone, stacked = told(tmp_path / "a"), told(tmp_path / "b")
+    alone, stacked = reported(tmp_path / "a"), reported(tmp_path / "b")
     assert [line.pop("name") for line in stacked] == [f"{tmp_path}/scenes.npz#{n}" for n in range(6)]
     assert [line.pop("name") for line in alone] == [f"{photos}/{n}.png" for n in range(6)]
     for one, other in zip(alone, stacked, strict=True):
@@ -117,10 +93,10 @@ def test_one_bad_image_is_named_and_the_others_are_done(
     decompose(trained, photos, "--out", tmp_path / "out", code=1)
     printed, words = capsys.readouterr()
     assert printed.startswith("4 images")
-    assert f"left out {photos}/2.png: " in words
-    assert f"left out {photos}/3.png: " in words
-    assert "pcdnet: 2 of 6 files could not be used, as told above; the results of the others are in" in words
-    assert [Path(str(line["name"])).name for line in told(tmp_path / "out")] == ["0.png", "1.png", "4.png", "5.png"]
+    assert f"skipped {photos}/2.png: " in words
+    assert f"skipped {photos}/3.png: " in words
+    assert "pcdnet: 2 of 6 files could not be used, as reported above; the results of the others are in" in words
+    assert [Path(str(line["name"])).name for line in reported(tmp_path / "out")] == ["0.png", "1.png", "4.png", "5.png"]
 
 
 def test_nothing_but_bad_images_writes_nothing(trained: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -135,13 +111,13 @@ def test_what_is_done_is_not_done_again(
 ) -> None:
     out, given = tmp_path / "out", [trained, photos, "--format", "json,png", "--out", tmp_path / "out"]
     explained: list[int] = []
-    real = PCDNet.decompose
+    real = PCDNet.decompose_all
 
     def counted(model: PCDNet, images: np.ndarray) -> object:
         explained.append(len(images))
         return real(model, images)
 
-    monkeypatch.setattr(PCDNet, "decompose", counted)
+    monkeypatch.setattr(PCDNet, "decompose_all", counted)
     decompose(*given)
     first = (out / "decompositions.jsonl").read_bytes()
     decompose(*given)
@@ -157,8 +133,8 @@ def test_what_is_done_is_not_done_again(
     (out / "png" / "3.overlay.png").unlink()  # lost
     decompose(*given)
     assert explained == [6, 3]
-    assert [Path(str(line["name"])).name for line in told(out)] == [f"{n}.png" for n in (1, 2, 3, 4, 5, 7)]
-    assert told(out)[0]["objects"] == told(out)[4]["objects"]
+    assert [Path(str(line["name"])).name for line in reported(out)] == [f"{n}.png" for n in (1, 2, 3, 4, 5, 7)]
+    assert reported(out)[0]["objects"] == reported(out)[4]["objects"]
     decompose(*given, "--force")
     assert explained == [6, 3, 6]
 
@@ -169,10 +145,10 @@ def test_a_new_name_appears_everywhere_without_new_work(
     run, out = tmp_path / "run", tmp_path / "out"
     shutil.copytree(trained, run)
     decompose(run, photos, "--out", out, "--format", "json,csv,coco,parquet")
-    found = told(out)[0]["objects"]
+    found = reported(out)[0]["objects"]
     assert isinstance(found, list)
     kind = int(found[0]["prototype"])
-    Names(prototypes=19, given={kind: "elephant"}).write(run)
+    Names(count=19, given={kind: "elephant"}).write(run)
     capsys.readouterr()
     decompose(run, photos, "--out", out, "--format", "json,csv,coco,parquet")
     printed, words = capsys.readouterr()
@@ -183,18 +159,13 @@ def test_a_new_name_appears_everywhere_without_new_work(
         assert b"elephant" in (out / file).read_bytes()
 
 
-def test_other_weights_do_all_again(trained: Path, grey: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_other_weights_do_all_again(grey: Path, tmp_path: Path, capsys: Capture) -> None:
     Image.fromarray(SCENES.images[0]).resize((30, 20)).save(tmp_path / "a.png")
     decompose(grey, tmp_path / "a.png", "--out", tmp_path / "out")
     capsys.readouterr()
-    shutil.copytree(grey, tmp_path / "run")
-    model = PCDNet.from_bank(
-        PrototypeBank(torch.ones(2, 5, 5) / 2, torch.ones(2, 5, 5), torch.zeros(1, 20, 30)), Run.open(grey).config.model
-    )
-    Run.open(tmp_path / "run").save_weights(model)
-    decompose(tmp_path / "run", tmp_path / "a.png", "--out", tmp_path / "out")
+    decompose(grey_run(tmp_path / "run", brightness=0.5).path, tmp_path / "a.png", "--out", tmp_path / "out")
     words = capsys.readouterr().err
-    assert "is done again, as the run or an option has changed" in words
+    assert "was done again, as the run or an option has changed" in words
     assert "1 images in" in words
 
 
@@ -203,12 +174,10 @@ def test_images_are_fitted_to_a_model_with_a_background(grey: Path, tmp_path: Pa
         Image.new("RGB", size, (40, 90, 10)).save(tmp_path / f"{name}.png")
     given = [grey, tmp_path / "fits.png", tmp_path / "large.png", "--out", tmp_path / "out"]
     decompose(*given, code=1)
-    assert (
-        "large.png: 40x60 pixels do not fit the model's background of 20x30; use resize=True" in capsys.readouterr().err
-    )
-    assert len(told(tmp_path / "out")) == 1
+    assert "large.png: 40x60 pixels do not fit the model's background of 20x30; use --resize" in capsys.readouterr().err
+    assert len(reported(tmp_path / "out")) == 1
     decompose(*given, "--resize")
-    assert [line["size"] for line in told(tmp_path / "out")] == [[20, 30], [20, 30]]
+    assert [line["size"] for line in reported(tmp_path / "out")] == [[20, 30], [20, 30]]
 
 
 def test_images_of_different_sizes_come_out_in_the_order_of_the_paths(trained: Path, tmp_path: Path) -> None:
@@ -220,7 +189,7 @@ def test_images_of_different_sizes_come_out_in_the_order_of_the_paths(trained: P
         paths.append(tmp_path / f"{n}.png")
         Image.fromarray(image).save(paths[-1])
     decompose(trained, *paths, "--out", tmp_path / "out")
-    lines = told(tmp_path / "out")
+    lines = reported(tmp_path / "out")
     assert [tuple(line["size"]) for line in lines] == sizes  # type: ignore[arg-type]
     assert [line["name"] for line in lines] == [str(path) for path in paths]
     for n, line in enumerate(lines):
@@ -234,14 +203,14 @@ def test_work_that_was_interrupted_goes_on_from_there(
 ) -> None:
     save_scenes(generate(80, seed=9), tmp_path / "scenes.npz")
     given = [trained, tmp_path / "scenes.npz", "--out", tmp_path / "out"]
-    real, calls = PCDNet.decompose, iter([True, False, True])
+    real, calls = PCDNet.decompose_all, iter([True, False, True])
 
     def stopping(model: PCDNet, images: np.ndarray) -> object:
         if not next(calls):
             raise KeyboardInterrupt
         return real(model, images)
 
-    monkeypatch.setattr(PCDNet, "decompose", stopping)
+    monkeypatch.setattr(PCDNet, "decompose_all", stopping)
     decompose(*given, code=130)
     assert "interrupted after 64 of 80 images; the same command goes on from there" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["journal.jsonl"]
@@ -249,14 +218,14 @@ def test_work_that_was_interrupted_goes_on_from_there(
     words = capsys.readouterr().err
     assert "16 images in" in words
     assert "64 images were done before" in words
-    assert [line["name"] for line in told(tmp_path / "out")] == [f"{tmp_path}/scenes.npz#{n}" for n in range(80)]
+    assert [line["name"] for line in reported(tmp_path / "out")] == [f"{tmp_path}/scenes.npz#{n}" for n in range(80)]
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
         (["--format", "xml"], "no format 'xml'; use some of json"),
-        (["--stride", "0"], "the stride is 0; give 1"),
+        (["--stride", "0"], "--stride 0 cannot be used; give 1"),
         (["--resize"], "has no background, so images may have any size; leave out --resize"),
         (["--device", "moon"], "device 'moon' cannot be used"),
     ],

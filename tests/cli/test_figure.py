@@ -7,17 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-import torch
-from pcdnet.training.run import Run
 from PIL import Image
 
-from pcdnet.cli.figure import MOST, DrawFigure
-from pcdnet.config import Config
-from pcdnet.data.tetrominoes import generate, true_prototypes
+from pcdnet.cli.figure import DrawFigure
+from pcdnet.data.tetrominoes import generate
 from pcdnet.errors import PcdnetError
-from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
+from pcdnet.output.drawing import MOST
+from tests.runs import true_run
 
 Kind = Literal["prototypes", "decomposition", "segmentation"]
 
@@ -25,12 +22,8 @@ Kind = Literal["prototypes", "decomposition", "segmentation"]
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with the true prototypes of Tetrominoes, one of which has a name."""
-    folder = tmp_path_factory.mktemp("runs") / "true"
-    config = Config.preset("tetrominoes")
-    prototypes, masks = true_prototypes()
-    bank = PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks))
-    Run.create(folder, config).save_weights(PCDNet.from_bank(bank, config.model))
-    Names(prototypes=19).renamed(4, "four").write(folder)
+    folder = true_run(tmp_path_factory.mktemp("runs") / "true").path
+    Names(count=19).renamed(4, "four").write(folder)
     return folder
 
 
@@ -43,12 +36,13 @@ def data(tmp_path: Path) -> Path:
 
 
 def draw(folder: Path, kind: Kind, out: Path, **options: Any) -> bytes:
+    """Run the command, and read what it wrote."""
     DrawFigure(folder=folder, kind=kind, out=out, **options).run()
     return out.read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["prototypes", "decomposition", "segmentation"])
-def test_every_kind_is_drawn_and_told(
+def test_every_kind_is_drawn_and_named(
     kind: Kind, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / f"{kind}.png"

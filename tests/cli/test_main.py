@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from pcdnet.cli import main
-from pcdnet.data.tetrominoes import generate
+from pcdnet.cli import COMMANDS, main
+from tests.cli.conftest import Complaint
 
 Capture = pytest.CaptureFixture[str]
+MISTAKES: dict[str, list[str]] = {
+    "demo": ["--out", "file"],
+    "train": ["--data", "none.npz", "--out", "run"],
+    "eval": ["file"],
+    "decompose": ["file", "none.png", "--out", "results"],
+    "report": ["file"],
+    "figure": ["file", "--kind", "prototypes", "--out", "a.png"],
+    "serve": ["file", "--port", "0"],
+    "export": ["file", "--onnx", "a.onnx"],
+    "bench": ["file"],
+    "data": ["tetrominoes", "--out", "file"],
+}
+"""For every command arguments that cannot be used where `file` is an empty file and nothing else exists."""
 
 
 def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -22,64 +35,67 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "pcdnet", *arguments], capture_output=True, text=True, **options)
 
 
-def test_help_names_every_command_and_keeps_stderr_clean() -> None:
+def help_of(capsys: Capture, *arguments: str) -> str:
+    """What the help says, in one line; nothing else may be said."""
+    with pytest.raises(SystemExit) as stopped:
+        main([*arguments, "--help"])
+    assert stopped.value.code == 0
+    printed, said = capsys.readouterr()
+    assert said == ""
+    return " ".join(printed.replace("\u2502", " ").split())
+
+
+def test_help_names_every_command(capsys: Capture) -> None:
+    text = help_of(capsys)
+    assert all(f"\u2022 {name} " in text for name in COMMANDS)
     done = run("--help")
-    assert done.returncode == 0
-    assert done.stderr == ""
-    for command in ("demo", "train", "eval", "report", "bench", "data"):
-        assert command in done.stdout
-        assert run(command, "--help").returncode == 0
+    assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_version_is_told(capsys: Capture) -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_every_command_explains_every_option(name: str, capsys: Capture) -> None:
+    text = help_of(capsys, name)
+    for field in dataclasses.fields(COMMANDS[name]):  # type: ignore[arg-type]
+        if field.name not in ("folder", "source", "paths", "model", "loss", "train"):
+            assert f"--{field.name.replace('_', '-')} " in text
+    assert f"usage: pcdnet {name} " in text
+
+
+def test_the_help_needs_no_torch() -> None:
+    code = (
+        "import sys; from pcdnet.cli import COMMANDS; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_version_is_reported(capsys: Capture) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("pcdnet 0.")
 
 
-def test_data_writes_the_scenes_of_the_seed(tmp_path: Path, capsys: Capture) -> None:
-    target = tmp_path / "a.npz"
-    assert main(["data", "tetrominoes", "--count", "4", "--seed", "2", "--out", str(target)]) == 0
-    np.testing.assert_array_equal(np.load(target)["image"], generate(4, seed=2).images)
-    printed, complaints = capsys.readouterr()
-    assert printed.startswith(f"wrote {target}: 4 re-created Tetrominoes, seed 2\n")
-    assert complaints == ""
+def test_every_command_has_a_mistake_to_be_tried() -> None:
+    assert MISTAKES.keys() == COMMANDS.keys()
 
 
-def test_data_overwrites_only_by_force(tmp_path: Path, capsys: Capture) -> None:
-    target = tmp_path / "a.npz"
-    target.write_bytes(b"precious")
-    command = ["data", "tetrominoes", "--count", "1", "--out", str(target)]
-    assert main(command) == 1
-    assert target.read_bytes() == b"precious"
-    printed, complaint = capsys.readouterr()
-    assert printed == ""
-    assert complaint == f"pcdnet: {target} exists already; use --force to overwrite it, or choose another name\n"
-    assert main([*command, "--force"]) == 0
-    assert len(np.load(target)["image"]) == 1
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["demo", "--minutes", "0"],
-        ["demo", "--seed", "-1"],
-        ["demo", "--out", "file"],
-        ["data", "tetrominoes", "--count", "0", "--out", "a.npz"],
-        ["data", "tetrominoes", "--out", "a.txt"],
-        ["data", "tetrominoes", "--count", "1", "--out", "missing/a.npz"],
-    ],
-)
-def test_a_mistake_that_can_be_cured_is_told_in_one_sentence(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+@pytest.mark.parametrize(("name", "arguments"), MISTAKES.items())
+def test_a_mistake_that_can_be_cured_is_reported_in_one_sentence(
+    name: str, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, complaint: Complaint
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
-    assert main(arguments) == 1
-    printed, complaint = capsys.readouterr()
+    complaint(name, *arguments)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_that_a_command_does_not_have_exits_with_2_and_is_named(name: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([name, *MISTAKES[name], "--no-such-option"])
+    assert stopped.value.code == 2
+    printed, said = capsys.readouterr()
     assert printed == ""
-    assert complaint.startswith("pcdnet: ")
-    assert complaint.count("\n") == 1
-    assert "; " in complaint  # what is wrong; how to cure it
+    assert "--no-such-option" in said
+    assert "--help" in said
 
 
 @pytest.mark.parametrize(
@@ -88,7 +104,6 @@ def test_a_mistake_that_can_be_cured_is_told_in_one_sentence(
         [],
         ["dmo"],
         ["demo", "--minutes", "many"],
-        ["demo", "--minuets", "3"],
         ["train"],
         ["train", "--out", "a", "--model.num-prototypes", "some"],
         ["eval"],
@@ -105,17 +120,20 @@ def test_wrong_usage_exits_with_2_and_says_why_on_stderr(arguments: list[str], c
     assert "--help" in complaint
 
 
+@pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize(("failure", "code"), [(KeyboardInterrupt, 130), (MemoryError, 1)])
-def test_an_interruption_takes_one_line(
-    failure: type[BaseException], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+def test_an_interruption_of_every_command_takes_one_line(
+    name: str, failure: type[BaseException], code: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def fail(count: int, seed: int) -> None:
+    def fail(_: object) -> None:
         raise failure
 
-    monkeypatch.setattr("pcdnet.data.tetrominoes.generate", fail)
-    assert main(["data", "tetrominoes", "--out", str(tmp_path / "a.npz")]) == code
-    assert capsys.readouterr().err.count("\n") == 1
-    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(COMMANDS[name], "run", fail)
+    assert main([name, *MISTAKES[name]]) == code
+    printed, said = capsys.readouterr()
+    assert printed == ""
+    assert said.startswith("pcdnet: ")
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["data", "tetrominoes", "--count", "1", "--out", "a.npz"]])

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Protocol
 
-import tyro
+import tyro.extras
 
+from pcdnet.cli.arguments import as_flag
 from pcdnet.cli.bench import Bench
 from pcdnet.cli.data import Data
 from pcdnet.cli.decompose import Decompose
@@ -23,11 +24,29 @@ from pcdnet.cli.figure import DrawFigure
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.serve import Serve
 from pcdnet.cli.train import Train, with_defaults, with_new_names
-from pcdnet.config import flags
-from pcdnet.errors import Interrupted, PcdnetError, Setting
+from pcdnet.errors import Interrupted, PcdnetError
 
-Command = Demo | Train | Evaluate | Decompose | WriteReport | DrawFigure | Serve | Export | Bench | Data
-"""What the command line is parsed to; each has its options as fields, and `run`."""
+
+class Command(Protocol):
+    """What the command line is parsed to: a dataclass that has its options as fields."""
+
+    def run(self) -> None:
+        """Run the command."""
+
+
+COMMANDS: dict[str, type[Command]] = {
+    "demo": Demo,
+    "train": Train,
+    "eval": Evaluate,
+    "decompose": Decompose,
+    "report": WriteReport,
+    "figure": DrawFigure,
+    "serve": Serve,
+    "export": Export,
+    "bench": Bench,
+    "data": Data,
+}
+"""Every command, by its name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,9 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()  # here, where a reader that went away can still be noticed
     except Interrupted as interruption:
-        return _complain(interruption.worded(_flag), 130)
+        return _complain(interruption.worded(as_flag), 130)
     except PcdnetError as error:
-        return _complain(error.worded(_flag), 1)
+        return _complain(error.worded(as_flag), 1)
     except MemoryError:
         return _complain("there is not enough memory for so many images; ask for fewer", 1)
     except KeyboardInterrupt as interruption:
@@ -62,32 +81,15 @@ def parse(arguments: Sequence[str]) -> Command:
     """The command that the arguments ask for; wrong usage ends the process with exit code 2."""
     arguments = with_new_names(arguments)
     # What training's options default to depends on the preset, so it is looked up before tyro reads the rest.
-    training: Any = with_defaults(arguments[1:] if arguments[:1] == ["train"] else [])
-    commands: Any = (
-        Annotated[Demo, tyro.conf.subcommand("demo")]
-        | Annotated[training, tyro.conf.subcommand("train")]
-        | Annotated[Evaluate, tyro.conf.subcommand("eval")]
-        | Annotated[Decompose, tyro.conf.subcommand("decompose")]
-        | Annotated[WriteReport, tyro.conf.subcommand("report")]
-        | Annotated[DrawFigure, tyro.conf.subcommand("figure")]
-        | Annotated[Serve, tyro.conf.subcommand("serve")]
-        | Annotated[Export, tyro.conf.subcommand("export")]
-        | Annotated[Bench, tyro.conf.subcommand("bench")]
-        | Annotated[Data, tyro.conf.subcommand("data")]
-    )
-    command: Command = tyro.cli(
-        commands,
+    training = with_defaults(arguments[1:] if arguments[:1] == ["train"] else [])
+    command: Command = tyro.extras.subcommand_cli_from_dict(
+        {**COMMANDS, "train": training},
         prog="pcdnet",
         description="Find the repeating objects in images without labels, and explain every image as a stack of them.",
         args=arguments,
         config=(tyro.conf.FlagCreatePairsOff,),
     )
     return command
-
-
-def _flag(setting: Setting) -> str:
-    """A setting as the command line spells it."""
-    return " ".join(flags(setting))
 
 
 def _complain(message: str, code: int) -> int:

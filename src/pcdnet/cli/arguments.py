@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from pcdnet.config import PRESETS
+from pcdnet.config import PRESETS, flags
 from pcdnet.data.sources import SOURCES, usable
+from pcdnet.errors import Setting
 
 if TYPE_CHECKING:
     from pcdnet.data.view import View
@@ -104,3 +106,8 @@ Minutes = Annotated[
     ),
 ]
 Device = Annotated[str, tyro.conf.arg(metavar="NAME", help="Where to compute: cpu, cuda, ...")]
+
+
+def as_flag(setting: Setting) -> str:
+    """A setting as the command line spells it, for messages."""
+    return shlex.join(flags(setting))

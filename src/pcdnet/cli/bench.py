@@ -31,7 +31,7 @@ class Bench:
 
         run = RunFolder.open(self.folder)
         model = run.load_model(self.device)
-        images = run.held_out(self.data, count=BATCH).images[:BATCH]
+        images = run.held_out(self.data, count=BATCH).images
         objects = sum(map(len, model.decompose_all(images))) / len(images)  # it warms up, too
         taken: list[float] = []
         while len(taken) < REPEATS and (not taken or sum(taken) < SECONDS):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from pcdnet.cli.arguments import Device, RunArgument
+from pcdnet.cli.arguments import Device, RunArgument, as_flag
 from pcdnet.data.sources import FILES, usable
 from pcdnet.errors import PcdnetError
 from pcdnet.output.formats import offered
@@ -70,6 +70,7 @@ class Decompose:
             stride=self.stride,
             force=self.force,
             device=self.device,
+            say=as_flag,
         )
         if done.anew:
             print(f"note: what was in {self.out} was done again, as the run or an option has changed", file=sys.stderr)

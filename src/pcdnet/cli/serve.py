@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -41,6 +42,8 @@ class Serve:
 
         with bind(self.host, self.port) as bound:
             workbench = Workbench.for_run(RunFolder.open(self.folder), self.data, self.device)
+            if workbench.samples is None:
+                print(f"note: {self.folder} has no images to begin with; name some with --data", file=sys.stderr)
             app = create_app(workbench, local=is_local(self.host), threads=max(1, (os.cpu_count() or 1) // 2))
             print(f"serving {self.folder} at {address(bound)}   next: open it in a browser; Ctrl-C ends it", flush=True)
             try:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pcdnet.cli.arguments import Device, Minutes, Preset, Seed, TrainingData, ViewOptions
-from pcdnet.config import RENAMED, Config, LossConfig, ModelConfig, TrainConfig
-from pcdnet.errors import Interrupted
+from pcdnet.config import RENAMED, RENAMED_VALUES, Config, LossConfig, ModelConfig, TrainConfig
 
 REPORTED = 320
 """Held-out scenes that the report after training is about."""
@@ -80,8 +79,6 @@ class Train(ViewOptions):
                     watch=watch,
                     stop=stop,
                 )
-            except Interrupted:
-                raise
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(
                     f"stopped at once; go on from where it was last saved: pcdnet train --resume --out {self.out}"
@@ -116,14 +113,16 @@ def with_defaults(arguments: Sequence[str]) -> type[Train]:
 
 
 def with_new_names(arguments: Sequence[str]) -> list[str]:
-    """The arguments in which options of version 0.1 have the names that they have now."""
-    words = []
+    """The arguments in which options of version 0.1, and their values, have the names that they have now."""
+    words, field_name = [], ""
     for word in arguments:
-        option, equals, value = word.partition("=")
-        old = option.removeprefix("--").replace("-", "_")
-        if option.startswith("--") and old in RENAMED:
-            option = f"--{old.partition('.')[0]}.{RENAMED[old].replace('_', '-')}"
-        words.append(f"{option}{equals}{value}")
+        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        if option:
+            field_name = option.removeprefix("--").replace("-", "_")
+        if option and field_name in RENAMED:
+            field_name = f"{field_name.partition('.')[0]}.{RENAMED[field_name]}"
+            option = f"--{field_name.replace('_', '-')}"
+        words.append(f"{option}{equals}{RENAMED_VALUES.get(field_name, {}).get(value, value)}")
     return words
 
 

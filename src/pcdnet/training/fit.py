@@ -64,7 +64,8 @@ def fit(
     view
         How images are looked at: crop, resize, stride, grey.
     start
-        A model to start from instead of the first prototypes; its sizes are kept.
+        A model to start from instead of the first prototypes; its sizes are kept, and without a `config` all else
+        that is known of it.
     out
         Folder to keep the run in. Such a run can be resumed: whatever interrupted it, the end is the same as without
         the interruption.
@@ -96,105 +97,94 @@ def fit(
     >>> pcdnet.fit(images, "tetrominoes", changes={"train.steps": 2, "train.batch": 8}, quiet=True)
     PCDNet(19 prototypes of 25x25, up to 3 objects an image, 23,750 parameters)
     """
-    target = checked_device(device)
+    target, changes = checked_device(device), changes or {}
     if minutes is not None and not minutes > 0:
         raise PcdnetError(Setting("minutes", minutes), " is no time to learn in; give more than 0")
+    run = None
     if resume:
         run = _resumed(out, config, changes, force)
-        view = run.view_of(None, view)
-        minutes = minutes if minutes is not None or run.origin is None else run.origin.minutes
         config, changes = run.config, {}
-        scenes, valid = (
-            _scenes(data, validation, config.train.seed, view) if data is not None else run.training_scenes()
-        )
-    else:
-        if data is None:
-            raise PcdnetError("there is nothing to learn from; give ", Setting("data"))
-        if out is not None:
-            RunFolder.check_free(out, force=force)
-        plain = _configured(data, config, changes or {})
-        # Models of one channel look at grey images; an automatic one takes what there is.
-        grey = view.grey or (plain is not None and plain.model.channels == 1)
-        view = dataclasses.replace(view, grey=grey)
-        seed = plain.train.seed if plain is not None else int((changes or {}).get("train.seed", 0))
-        scenes, valid = _scenes(data, validation, seed, view)
-        config = plain or _chosen(scenes, changes or {}, seed, quiet)
-    if start is not None:
-        config = _started(config, start)
-    _check(scenes, config)
-    kept = None
+        data, view = run.data if data is None else data, run.view_of(None, view)
+        minutes = minutes if minutes is not None or run.origin is None else run.origin.minutes
+    elif data is None:
+        raise PcdnetError("there is nothing to learn from; give ", Setting("data"))
+    elif out is not None:
+        RunFolder.check_free(out, force=force)
+    known = _known(data, config, changes, start)
+    model = known.model if known is not None else None if start is None else start.config
+    # Models of one channel look at grey images; an automatic one takes what there is.
+    view = dataclasses.replace(view, grey=view.grey or (model is not None and model.channels == 1))
+    seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
+    scenes, valid = _scenes(data, validation, seed, view)
+    config = known or _chosen(scenes, changes, seed, start, quiet)
+    _check(scenes, config, start)
     if out is not None:
-        name = str(data) if isinstance(data, str | Path) else None
         H, W = scenes.images.shape[1:3]
+        former = None if run is None or run.origin is None else run.origin.data
+        name = str(data) if isinstance(data, str | Path) else former
         origin = Origin(data=name, view=view, minutes=minutes, size=(H, W))
-        kept = run if resume else RunFolder.create(out, config, origin, force=force)
-    trainer = Trainer(scenes, valid, config, kept, target, minutes)
-    if kept is not None and resume and kept.has_state:
-        trainer.restore(kept)
+        run = RunFolder.create(out, config, origin, force=force) if run is None else run.with_origin(origin)
+    trainer = Trainer(scenes, valid, config, run, target, minutes)
+    if resume and run is not None and run.has_state:
+        trainer.restore(run)
     else:
         trainer.begin(start)
     with nullcontext() if quiet else TrainingDisplay() as display:
 
         def show(progress: Progress) -> None:
-            if display is not None:
-                display(progress)
-            if watch is not None:
-                watch(progress)
+            for each in (display, watch):
+                if each is not None:
+                    each(progress)
 
         trainer.train(show, stop or (lambda: False))
     return trainer.finished()
 
 
-def _resumed(
-    out: str | Path | None, config: Config | str | None, changes: Mapping[str, Any] | None, force: bool
-) -> RunFolder:
+def _resumed(out: str | Path | None, config: Config | str | None, changes: Mapping[str, Any], force: bool) -> RunFolder:
     """The run to go on with, if nothing that was asked for contradicts it."""
+    resume, anew = Setting("resume", True), Setting("force", True)
     if out is None:
-        raise PcdnetError(Setting("resume", True), " needs the folder of the run; give ", Setting("out"))
+        raise PcdnetError(resume, " needs the folder of the run; give ", Setting("out"))
     if force:
-        raise PcdnetError(
-            *(
-                Setting("resume", True),
-                " goes on with a run and ",
-                Setting("force", True),
-                " starts it anew; give one of them",
-            )
-        )
+        raise PcdnetError(resume, " goes on with a run and ", anew, " starts it anew; give one of them")
     run = RunFolder.open(out)
     given = Config.preset(config) if isinstance(config, str) else config or run.config
-    for name, asked, stored in given.with_fields(changes or {}).differences(run.config):
+    for name, asked, stored in given.with_fields(changes).differences(run.config):
         raise PcdnetError(
-            f"{out} was started with ",
-            *(Setting(name, stored), ", not ", Setting(name, asked), " and goes on with it; leave that out, or "),
-            *("start another run with another ", Setting("out")),
+            *(f"{out} was started with ", Setting(name, stored), ", not ", Setting(name, asked)),
+            *(" and goes on with it; leave that out, or start another run with another ", Setting("out")),
         )
     return run
 
 
+def _known(data: Data, config: Config | str | None, changes: Mapping[str, Any], start: PCDNet | None) -> Config | None:
+    """The configuration that was given or is usual for the data; None where it is to be chosen from the images."""
+    if config is not None:
+        return (Config.preset(config) if isinstance(config, str) else config).with_fields(changes)
+    preset = usual_preset(data) if isinstance(data, str | Path) else None
+    return None if preset is None else _like(Config.preset(preset), start).with_fields(changes)
+
+
+def _like(config: Config, start: PCDNet | None) -> Config:
+    """The configuration for a training that starts from a model, if it does: that of the model with all its sizes."""
+    return config if start is None else dataclasses.replace(config, model=start.config)
+
+
 def _scenes(data: Data, validation: Scenes | None, seed: int, view: View) -> tuple[Scenes, Scenes]:
     """The scenes to learn from and, apart from them, those to choose the best weights by."""
+    kept = None if validation is None else view.scenes(validation)
     if isinstance(data, str | Path):
-        scenes, kept = training_data(data, seed=seed, view=view)
+        scenes, last = training_data(data, seed=seed, view=view)
     else:
-        scenes = view.scenes(to_scenes(data))
-        if validation is None:
-            scenes, kept = split_scenes(scenes)
-    return scenes, kept if validation is None else validation
+        scenes = to_scenes(data, view=view)
+        scenes, last = split_scenes(scenes) if kept is None else (scenes, kept)
+    return scenes, last if kept is None else kept
 
 
-def _configured(data: Data, config: Config | str | None, changes: Mapping[str, Any]) -> Config | None:
-    """The configuration that was given or is usual for the data; None where it is to be chosen from the images."""
-    if config is None:
-        config = usual_preset(data) if isinstance(data, str | Path) else None
-    if isinstance(config, str):
-        config = Config.preset(config)
-    return None if config is None else config.with_fields(changes)
-
-
-def _chosen(scenes: Scenes, changes: Mapping[str, Any], seed: int, quiet: bool) -> Config:
+def _chosen(scenes: Scenes, changes: Mapping[str, Any], seed: int, start: PCDNet | None, quiet: bool) -> Config:
     """The configuration read off the images, with some fields set otherwise; the reasons are reported."""
     choice = choose(scenes.images, seed)
-    config = choice.config.with_fields(changes)
+    config = _like(choice.config, start).with_fields(changes)
     if not quiet:
         print("no preset fits these data, so everything is chosen from the images:", file=sys.stderr)
         settings = " ".join(f"{name}={value!r}".replace(", ", ",") for name, value, _ in config.differences(Config()))
@@ -203,23 +193,9 @@ def _chosen(scenes: Scenes, changes: Mapping[str, Any], seed: int, quiet: bool) 
     return config
 
 
-def _started(config: Config, start: PCDNet) -> Config:
-    """The configuration for a training that starts from another model, whose sizes must be kept."""
-    fixed = ("num_prototypes", "prototype_size", "channels", "background", "colour")
-    for name in fixed:
-        asked, there = getattr(config.model, name), getattr(start.config, name)
-        if asked != there:
-            raise PcdnetError(
-                "the model to start from has ",
-                Setting(f"model.{name}", there),
-                ", not ",
-                Setting(f"model.{name}", asked),
-            )
-    return config
-
-
-def _check(scenes: Scenes, config: Config) -> None:
-    count, channels = len(scenes), scenes.images.shape[-1]
+def _check(scenes: Scenes, config: Config, start: PCDNet | None) -> None:
+    """Refuse scenes that the configuration, or the model to start from, does not fit."""
+    count, (H, W), channels = len(scenes), scenes.images.shape[1:3], scenes.images.shape[3]
     if count < config.train.batch:
         raise PcdnetError(
             f"there are {count} scenes for batches of {config.train.batch}; give more, or use ",
@@ -230,5 +206,15 @@ def _check(scenes: Scenes, config: Config) -> None:
             f"the scenes have {channels} channels, the model {config.model.channels}; use ",
             Setting("model.channels", channels),
         )
-    H, W = scenes.images.shape[1:3]
     Geometry.for_overhang((H, W), config.model.prototype_size, config.model.overhang)  # refuses what cannot fit
+    if start is None:
+        return
+    for name in ("num_prototypes", "prototype_size", "channels", "background", "colour"):
+        asked, there = (Setting(f"model.{name}", getattr(each, name)) for each in (config.model, start.config))
+        if asked != there:
+            raise PcdnetError("the model to start from has ", there, ", not ", asked, "; leave that out")
+    if start.image_size not in (None, (H, W)):
+        raise PcdnetError(
+            f"the model to start from has a background of another size than the images, {H}x{W}; use ",
+            Setting("resize", start.image_size),
+        )

@@ -1,0 +1,77 @@
+"""Laws of `pcdnet serve`: what it shows to begin with, and what it says where there is nothing to show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pcdnet.cli import main
+from pcdnet.data.tetrominoes import generate
+from pcdnet.run import Origin
+from pcdnet.serve.workbench import Workbench
+from tests.cli.conftest import Complaint
+from tests.runs import true_run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Workbench]:
+    """The workbenches that the command would serve; it ends at once, as by Ctrl-C."""
+    made: list[Workbench] = []
+
+    def interrupted(sockets: object) -> None:
+        raise KeyboardInterrupt
+
+    def noted(workbench: Workbench, **_: Any) -> None:
+        made.append(workbench)
+
+    monkeypatch.setattr("pcdnet.serve.app.create_app", noted)
+    monkeypatch.setattr("pcdnet.serve.server.make_server", lambda _: SimpleNamespace(run=interrupted))
+    return made
+
+
+def test_it_begins_with_scenes_that_the_run_did_not_learn_from(
+    trained: Path, data: Path, served: list[Workbench], capsys: Capture
+) -> None:
+    assert main(["serve", str(trained), "--port", "0"]) == 0
+    printed, said = capsys.readouterr()
+    assert said == ""
+    assert printed.startswith(f"serving {trained} at http://127.0.0.1:")
+    assert printed.endswith("next: open it in a browser; Ctrl-C ends it\nended\n")
+    assert served[0].samples is not None
+    np.testing.assert_array_equal(served[0].samples.images, np.load(data)["image"][72:])
+
+
+def test_it_begins_with_what_is_named(
+    trained: Path, tmp_path: Path, served: list[Workbench], complaint: Complaint
+) -> None:
+    images = generate(3, seed=8).images
+    np.savez(tmp_path / "other.npz", image=images)
+    assert main(["serve", str(trained), "--port", "0", "--data", str(tmp_path / "other.npz")]) == 0
+    assert served[0].samples is not None
+    np.testing.assert_array_equal(served[0].samples.images, images)
+    assert "does not exist" in complaint("serve", trained, "--port", "0", "--data", tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize("origin", [Origin(), Origin(data="gone.npz")])
+def test_where_there_is_nothing_to_begin_with_it_asks_for_data(
+    origin: Origin, tmp_path: Path, served: list[Workbench], capsys: Capture
+) -> None:
+    run = true_run(tmp_path / "run", origin).path
+    assert main(["serve", str(run), "--port", "0"]) == 0
+    assert capsys.readouterr().err == f"note: {run} has no images to begin with; name some with --data\n"
+    assert served[0].samples is None
+
+
+def test_mistakes_name_their_cure(
+    trained: Path, tmp_path: Path, complaint: Complaint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "is no run" in complaint("serve", tmp_path, "--port", "0")
+    assert "--device cpu" in complaint("serve", trained, "--port", "0", "--device", "abacus")
+    monkeypatch.setattr("pcdnet.cli.serve.NEEDED", ("no_such_package",))
+    assert complaint("serve", trained).endswith("pip install 'pcdnet[serve]'\n")

@@ -1,0 +1,42 @@
+"""Laws of signals: the first asks, the second stops, and afterwards all is as it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from pcdnet.cli.signals import stop_on_signal
+
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_second_signal_stops_at_once(number: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
+    former = signal.getsignal(number)
+    with stop_on_signal() as stop:
+        assert not stop()
+        signal.raise_signal(number)
+        assert stop()
+        assert capfd.readouterr().err == "\nfinishing the step; Ctrl-C again stops at once\n"
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+    assert signal.getsignal(number) is former
+
+
+def test_former_handlers_come_back_whatever_happens() -> None:
+    former = [signal.getsignal(number) for number in NUMBERS]
+    with pytest.raises(ZeroDivisionError), stop_on_signal():
+        raise ZeroDivisionError
+    assert [signal.getsignal(number) for number in NUMBERS] == former
+
+
+def test_a_background_job_goes_on_ignoring_what_it_ignores() -> None:
+    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stop_on_signal() as stop:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert not stop()
+    finally:
+        signal.signal(signal.SIGINT, former)

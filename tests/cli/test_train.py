@@ -1,0 +1,281 @@
+"""Laws of `pcdnet train`: what it was asked for is learned and kept, and whatever interrupts it, it goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pcdnet.cli import main, parse
+from pcdnet.cli.train import Train
+from pcdnet.config import PRESETS, RENAMED, RENAMED_VALUES, Config
+from pcdnet.data.tetrominoes import generate
+from pcdnet.run import RunFolder
+from tests.cli.conftest import SMALL, Complaint
+
+Capture = pytest.CaptureFixture[str]
+
+
+def parsed(*words: str) -> Train:
+    """The command that some options make."""
+    command = parse(["train", "--out", "a", *words])
+    assert isinstance(command, Train)
+    return command
+
+
+def config_of(command: Train) -> Config:
+    """The configuration that the help and the errors of a command are about."""
+    return Config(model=command.model, loss=command.loss, train=command.train)
+
+
+def test_training_leaves_a_run_and_names_the_next_step(data: Path, tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "new" / "run"
+    assert main(["train", "--data", str(data), "--out", str(out), "--seed", "5", *SMALL]) == 0
+    printed, progress = capsys.readouterr()
+    assert printed.startswith("held-out scenes  FG-ARI ")
+    assert printed.endswith(f"wrote {out}   next: pcdnet eval {out}, or pcdnet serve {out}\n")
+    assert "step 6  loss" in progress
+    assert "prototypes in use" in progress
+    assert progress.count("  validation  FG-ARI") == 2
+    assert {path.name for path in out.iterdir()} == {
+        "config.toml",
+        "metrics.jsonl",
+        "origin.json",
+        "report.html",
+        "state.safetensors",
+        "weights.safetensors",
+    }
+    config = Config.load(out / "config.toml")
+    assert (config.train.seed, config.train.steps, config.model.num_prototypes) == (5, 6, 4)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_preset_gives_the_defaults(preset: str) -> None:
+    for words in (["--preset", preset], [f"--preset={preset}"]):
+        command = parsed(*words)
+        assert config_of(command) == Config.preset(preset)
+        assert (command.preset, command.changes()) == (preset, {})
+
+
+def test_options_change_what_they_name_and_nothing_else() -> None:
+    command = parsed("--preset", "ngsim", "--model.no-background", "--loss.tv", "3", "--train.steps=500", "--seed", "4")
+    assert command.changes() == {"model.background": False, "loss.tv": 3.0, "train.steps": 500, "train.seed": 4}
+    assert config_of(command).with_fields(command.changes()) == Config.preset("ngsim").with_fields(command.changes())
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_options_of_version_0_1_are_taken(old: str, new: str) -> None:
+    field = f"{old.partition('.')[0]}.{new}"
+    value = {"train.init": "images", "train.reset_until": "0.5"}.get(field, "7")
+    for words in ([f"--{old.replace('_', '-')}", value], [f"--{old.replace('_', '-')}={value}"]):
+        changes = parsed(*words).changes()
+        assert changes.keys() == {field}
+        assert str(changes[field]).removesuffix(".0") == value
+
+
+@pytest.mark.parametrize(
+    ("field", "old", "new"), [(field, *pair) for field, pairs in RENAMED_VALUES.items() for pair in pairs.items()]
+)
+def test_values_of_version_0_1_are_taken(field: str, old: str, new: str) -> None:
+    assert parsed(f"--{field}", old).changes() == parsed(f"--{field}={old}").changes() == {field: new}
+    assert parsed("--data", old).data == old
+
+
+def test_a_used_folder_is_kept_unless_forced(
+    trained: Path, data: Path, tmp_path: Path, complaint: Complaint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pcdnet.training.fit.training_data", None)  # it is refused before the data are opened
+    before = {path.name: path.read_bytes() for path in trained.iterdir()}
+    said = complaint("train", "--data", data, "--out", trained, *SMALL)
+    assert "--resume" in said
+    assert "--force" in said
+    assert {path.name: path.read_bytes() for path in trained.iterdir()} == before
+    (tmp_path / "precious.txt").touch()
+    complaint("train", "--data", data, "--out", tmp_path, "--force", *SMALL)
+    assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    """Have training asked to stop after some steps, as by Ctrl-C."""
+    asked = iter([*[False] * (steps - 1), True])
+
+    @contextmanager
+    def asking() -> Iterator[Any]:
+        yield lambda: next(asked)
+
+    monkeypatch.setattr("pcdnet.cli.signals.stop_on_signal", asking)
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_end(
+    data: Path, trained: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "a run"
+    with monkeypatch.context() as patch:
+        patch.setattr("pcdnet.training.loop.REPORT_SECONDS", 1e9)
+        stop_after(patch, 3)
+        assert main(["train", "--data", str(data), "--out", str(out), *SMALL]) == 130
+    printed, words = capsys.readouterr()
+    assert printed == ""
+    assert "stopped after step 3 of 6" in words
+    assert f"--resume --out '{out}'" in words  # as a shell takes it
+    assert main(["train", "--resume", "--out", str(out)]) == 0
+    assert (out / "weights.safetensors").read_bytes() == (trained / "weights.safetensors").read_bytes()
+
+
+def test_a_resumed_run_keeps_its_configuration(trained: Path, tmp_path: Path, complaint: Complaint) -> None:
+    said = complaint("train", "--resume", "--out", trained, "--model.num-prototypes", "5")
+    assert "started with --model.num-prototypes 4, not --model.num-prototypes 5" in said
+    assert "--train.seed" in complaint("train", "--resume", "--out", trained, "--seed", "9")
+    assert "no run" in complaint("train", "--resume", "--out", tmp_path / "none")
+    assert "one of them" in complaint("train", "--resume", "--force", "--out", trained)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_resumed_run_may_have_its_data_elsewhere_and_remembers_it(
+    data: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, moved = tmp_path / "run", tmp_path / "moved.npz"
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        assert main(["train", "--data", str(data), "--out", str(out), *SMALL]) == 130
+    moved.write_bytes(data.read_bytes())
+    assert main(["train", "--resume", "--out", str(out), "--data", str(moved), "--minutes", "5"]) == 0
+    run = RunFolder.open(out)
+    assert run.data == str(moved)
+    assert f"--data {moved} --out {out} --seed 0 --minutes 5" in run.command()
+    capsys.readouterr()
+    assert main(["eval", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scenes"] == 8
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_training_after_the_step(number: signal.Signals, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ["train", "--data", str(data), "--out", str(out), *SMALL, "--train.steps", "1000000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pcdnet", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a background job ignores it
+    )
+    try:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        assert first.startswith("step "), first
+        process.send_signal(number)
+        printed, said = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert printed == ""
+    assert "Traceback" not in said
+    assert "finishing the step" in said
+    assert f"--resume --out {out}" in said.splitlines()[-1]
+    assert RunFolder.open(out).data == str(data)
+    assert not list(out.glob("*.partial"))
+
+
+def test_a_second_signal_says_how_to_go_on(
+    data: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pcdnet.training.fit.fit", interrupted)
+    assert main(["train", "--data", str(data), "--out", str(tmp_path / "run"), *SMALL]) == 130
+    assert f"pcdnet train --resume --out {tmp_path / 'run'}\n" in capsys.readouterr().err
+
+
+def test_a_limit_that_may_hide_objects_is_reported_after_training(data: Path, tmp_path: Path, capsys: Capture) -> None:
+    options = [*SMALL, "--model.max-objects", "1"]
+    assert main(["train", "--data", str(data), "--out", str(tmp_path / "run"), *options]) == 0
+    assert "warning: more objects than 1 may be needed for 100 % of the images" in capsys.readouterr().err
+
+
+def test_mistakes_name_their_cure(data: Path, tmp_path: Path, complaint: Complaint) -> None:
+    out = tmp_path / "out"
+    assert "use tetrominoes" in complaint("train", "--data", "tetris", "--out", out)
+    assert "does not exist" in complaint("train", "--data", tmp_path / "none.npz", "--out", out)
+    assert "no preset" in complaint("train", "--preset", "tetris", "--out", out)
+    assert "use 1 or more" in complaint("train", "--model.num-prototypes", "0", "--out", out)
+    assert "--minutes 0 " in complaint("train", "--data", data, "--minutes", "0", "--out", out, *SMALL)
+    assert "--device cpu" in complaint("train", "--data", data, "--device", "abacus", "--out", out, *SMALL)
+    batch = ("--preset", "tetrominoes", "--train.batch", "99")
+    assert "use --train.batch 72" in complaint("train", "--data", data, *batch, "--out", out)
+    large = ("--preset", "tetrominoes", "--model.prototype-size", "40", "30")
+    assert "use --model.prototype-size 35 30" in complaint("train", "--data", data, *large, "--out", out)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_tensorboard_the_cure_is_named(
+    data: Path, tmp_path: Path, complaint: Complaint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    out = tmp_path / "run"
+    said = complaint("train", "--data", data, "--out", out, "--tensorboard", *SMALL)
+    assert said.endswith("pip install 'pcdnet[tensorboard]'\n")
+    assert not out.exists()
+
+
+def test_tensorboard_is_given_curves_and_prototypes(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[str, int]] = []
+
+    class Writer:
+        def __init__(self, folder: Path) -> None:
+            given.append((folder.name, -1))
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            given.append((name, step))
+
+        def add_image(self, name: str, picture: np.ndarray, step: int, dataformats: str) -> None:
+            assert picture.dtype == np.uint8
+            assert picture.shape[2] == len(dataformats) == 3
+            given.append((name, step))
+
+        def close(self) -> None:
+            given.append(("closed", -1))
+
+    module = types.ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Writer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    out = tmp_path / "run"
+    assert main(["train", "--data", str(data), "--out", str(out), "--tensorboard", *SMALL]) == 0
+    assert given[0] == ("tensorboard", -1)
+    assert given[-1] == ("closed", -1)
+    assert {("loss", 6), ("lr", 6), ("in_use", 6), ("fg_ari", 3), ("fg_ari", 6)} <= set(given)
+    assert [step for name, step in given if name == "prototypes"] == [3, 6]
+
+
+def test_held_out_scenes_of_a_folder_are_scored_after_training(tmp_path: Path, capsys: Capture) -> None:
+    for part, count in (("train", 24), ("val", 4), ("test", 5)):
+        (tmp_path / "photos" / part).mkdir(parents=True)
+        for n, image in enumerate(generate(count, seed=len(part)).images):
+            Image.fromarray(image).save(tmp_path / "photos" / part / f"{n}.png")
+    assert main(["train", "--data", str(tmp_path / "photos"), "--out", str(tmp_path / "run"), *SMALL]) == 0
+    assert f"5 scenes: {tmp_path}/photos/test" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert capsys.readouterr().out.startswith("held-out scenes  MSE ")
+
+
+def test_scenes_that_came_with_the_run_score_the_same_as_eval(data: Path, trained: Path, capsys: Capture) -> None:
+    shown = []
+    for options in ([], ["--data", str(data)], ["--data", str(data.parent / "." / data.name)]):
+        assert main(["eval", str(trained), "--json", *options]) == 0
+        scores = json.loads(capsys.readouterr().out)
+        shown.append((scores["scenes"], scores["mse"]))
+    assert shown[0] == shown[1] == shown[2]
+    assert shown[0][0] == 8
