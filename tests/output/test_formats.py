@@ -50,7 +50,7 @@ def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.Monkey
 def test_formats_are_written_without_torch_and_the_registry_imports_no_writer() -> None:
     code = (
         "import sys, pcdnet.output.formats; assert not {'numpy', 'pcdnet.output.table', 'torch'} & set(sys.modules); "
-        "import pcdnet.output.coco, pcdnet.output.json_lines, pcdnet.output.table, pcdnet.output.pictures; "
+        "import pcdnet.output.coco, pcdnet.output.record, pcdnet.output.table, pcdnet.output.pictures; "
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

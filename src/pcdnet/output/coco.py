@@ -16,6 +16,8 @@ from pcdnet.output.record import Record, Results
 
 FILE, RESULTS = "coco.json", "coco_results.json"
 """The names of the files."""
+RESULT = ("image_id", "category_id", "segmentation", "bbox", "score")
+"""What results say of an object, of all that annotations do."""
 
 
 def write(results: Results, folder: Path) -> list[Path]:
@@ -30,7 +32,7 @@ def write(results: Results, folder: Path) -> list[Path]:
         _write_list(file, _annotations(results.records))
         file.write(b"}\n")
     with whole_file(folder / RESULTS) as file:
-        _write_list(file, _results(results.records))
+        _write_list(file, ({key: one[key] for key in RESULT} for one in _annotations(results.records)))
         file.write(b"\n")
     return [folder / FILE, folder / RESULTS]
 
@@ -41,28 +43,24 @@ def _images(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
         yield {"id": number, "file_name": record["name"], "height": height, "width": width}
 
 
-def _results(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+def _annotations(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
     """The visible objects; what COCO calls a score is the error reduction."""
-    for number, record in enumerate(records, start=1):
+    number = 0
+    for image, record in enumerate(records, start=1):
         for thing in record["objects"]:
             if thing["box"] is not None:
+                number += 1
                 top, left, height, width = thing["box"]
                 yield {
-                    "image_id": number,
+                    "image_id": image,
                     "category_id": thing["prototype"] + 1,
                     "segmentation": thing["mask"],
                     "bbox": [left, top, width, height],
                     "score": thing["gain"],
+                    "id": number,
+                    "area": thing["pixels"],
+                    "iscrowd": 0,
                 }
-
-
-def _annotations(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-    number = 0
-    for image, record in enumerate(records, start=1):
-        seen = [thing for thing in record["objects"] if thing["box"] is not None]
-        for thing, result in zip(seen, _results([record]), strict=True):
-            number += 1
-            yield {**result, "id": number, "image_id": image, "area": thing["pixels"], "iscrowd": 0}
 
 
 def _write_list(file: BinaryIO, values: Iterable[dict[str, Any]]) -> None:

@@ -44,7 +44,7 @@ class Format:
 
 
 FORMATS = (
-    Format("json", "decompositions.jsonl, a line an image", "json_lines:write"),
+    Format("json", "decompositions.jsonl, a line an image", "record:write_json_lines"),
     Format("coco", "coco.json, coco_results.json", "coco:write"),
     Format("png", "pictures of every image", None, "image/png"),
     Format("csv", "objects.csv, a row an object", "table:write_csv", "text/csv"),

@@ -15,6 +15,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 from jaxtyping import Bool, Int32, UInt8
+from numpy.lib.stride_tricks import sliding_window_view
 from PIL import Image, ImageDraw, ImageFont
 from PIL.PngImagePlugin import PngInfo
 
@@ -68,35 +69,23 @@ def overlay(image: UInt8[np.ndarray, "H W C"], found: Decomposition, names: Name
     for n, thing in reversed(list(enumerate(found.objects, start=1))):
         if thing.box is not None:
             top, left, _, width = (scale * side for side in thing.box)
+            # The number alone where the words are wider than the object.
             words = f"{n} {names[thing.prototype]}"
-            _plate(draw, (top, left, width), words, str(n), prototype_colours(np.array(thing.prototype)))
+            short = draw.textlength(words, font=_font()) > max(width, 40)
+            _plate(draw, top, left, str(n) if short else words, prototype_colours(np.array(thing.prototype)))
     return np.asarray(sheet)
 
 
 def _edges(labels: Int32[np.ndarray, "h w"], width: int) -> Bool[np.ndarray, "h w"]:
     """The dots of objects that are at most so many dots away from something else, the picture's border included."""
-    h, w = labels.shape
-    around = np.pad(labels, width, constant_values=-1)
-    edge = np.zeros(labels.shape, bool)
-    for down in (0, width, 2 * width):
-        for right in (0, width, 2 * width):
-            edge |= around[down : down + h, right : right + w] != labels
-    edge &= labels > 0
+    windows = sliding_window_view(np.pad(labels, width, constant_values=-1), labels.shape)[::width, ::width]
+    edge: Bool[np.ndarray, "h w"] = (labels > 0) & (windows != labels).any(axis=(0, 1))
     return edge
 
 
-def _plate(
-    draw: ImageDraw.ImageDraw,
-    place: tuple[int, int, int],
-    words: str,
-    number: str,
-    colour: UInt8[np.ndarray, "3"],
-) -> None:
-    """Write the words, or only the number where they are wider than the object, at its top left corner."""
-    top, left, width = place
+def _plate(draw: ImageDraw.ImageDraw, top: int, left: int, words: str, colour: UInt8[np.ndarray, "3"]) -> None:
+    """Write words on a plate of a colour, its corner at a place or as near to it as fits."""
     font = _font()
-    if draw.textlength(words, font=font) > max(width, 40):
-        words = number
     wide, high = int(draw.textlength(words, font=font)) + 6, int(font.size) + 5
     left = max(0, min(left, draw.im.size[0] - wide))
     ink = _DARK if colour @ np.array([0.3, 0.6, 0.1]) > 110 else _LIGHT

@@ -6,16 +6,21 @@ A record is `Decomposition.to_dict` in which every object also has its `mask`, a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pcdnet.decomposition import Decomposition
+from pcdnet.files import whole_file
 from pcdnet.names import Names
 from pcdnet.output.rle import encode
 
+FILE = "decompositions.jsonl"
+"""The name of the file of all records."""
 Record: TypeAlias = dict[str, Any]
 """The dictionary, as docs/decomposition.md describes it."""
 
@@ -44,3 +49,13 @@ def records(found: Sequence[Decomposition], images: Sequence[str]) -> list[Recor
             thing["mask"] = {"size": record["size"], "counts": count}
         made.append(record)
     return made
+
+
+def write_json_lines(results: Results, folder: Path) -> list[Path]:
+    """Write one record a line, for pandas, jq and everything else, whole or not at all."""
+    with whole_file(folder / FILE) as file:
+        for record in results.records:
+            for thing in record["objects"]:
+                thing["name"] = results.names[thing["prototype"]]
+            file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+    return [folder / FILE]

@@ -35,11 +35,7 @@ def encode(instances: Int32[np.ndarray, "B H W"], counts: list[int]) -> list[lis
 
 
 def _lengths(
-    owner: Int[np.ndarray, "R"],
-    start: Int[np.ndarray, "R"],
-    end: Int[np.ndarray, "R"],
-    total: int,
-    objects: int,
+    owner: Int[np.ndarray, "R"], start: Int[np.ndarray, "R"], end: Int[np.ndarray, "R"], total: int, objects: int
 ) -> tuple[Int[np.ndarray, "L"], Int[np.ndarray, "L"]]:
     """Lengths of runs, zeros and ones in turn, and whose they are, from the runs of ones sorted by object."""
     new = np.ones(len(owner), bool)
