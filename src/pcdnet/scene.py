@@ -110,7 +110,9 @@ class Scenes:
 
 def visible_boxes(instances: Int32[np.ndarray, "H W"], count: int) -> list[tuple[int, int, int, int] | None]:
     """Top, left, height and width of the pixels labelled 1, 2, ... `count`; None where a label has none."""
-    return [
-        found and (found[0].start, found[1].start, found[0].stop - found[0].start, found[1].stop - found[1].start)
-        for found in find_objects(instances, max_label=count)
-    ]
+    boxes: list[tuple[int, int, int, int] | None] = [None] * count
+    for index, found in enumerate(find_objects(instances, max_label=count)):
+        if found is not None:
+            rows, columns = found
+            boxes[index] = rows.start, columns.start, rows.stop - rows.start, columns.stop - columns.start
+    return boxes

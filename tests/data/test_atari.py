@@ -92,12 +92,12 @@ def test_progress_is_shown_while_recording_unless_quiet(made_up: Path, capsys: p
 def test_pilots_do_what_the_joystick_can_and_gunners_fire_where_it_fires() -> None:
     rng = np.random.default_rng(0)
     for actions in ([0, 1, 3, 4, 11, 12], [0, 3, 4]):
-        cockpit = atari.Cockpit(rng=rng, ram=np.zeros(128, np.uint8), actions=actions)
+        seen = rng, np.zeros(128, np.uint8), actions
         for pilot in atari.PILOTS:
-            for action, frames in (pilot(cockpit) for _ in range(50)):
+            for action, frames in (pilot(*seen) for _ in range(50)):
                 assert action in actions
                 assert frames >= 1
-        fired = {atari.gunner(cockpit)[0] for _ in range(50)}
+        fired = {atari.gunner(*seen)[0] for _ in range(50)}
         assert fired == ({1, 11, 12} if 1 in actions else {0, 3, 4})
 
 
@@ -223,7 +223,7 @@ def test_a_game_that_stands_still_is_refused(quick: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(atari, "_PATIENCE", 5)
     monkeypatch.setattr(atari, "_LONGEST_GAME", 30)
     with pytest.raises(PcdnetError, match="breakout shows nothing new after .* different frames; ask for fewer"):
-        atari.record(GAME, count=500, seed=0, top=209, pilots=[lambda _: (atari.NOTHING, 100)])
+        atari.record(GAME, count=500, seed=0, top=209, pilots=[lambda *_: (atari.NOTHING, 100)])
 
 
 def test_without_the_emulator_the_cure_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from pcdnet.data.batches import MOST_IMAGES, MOST_PIXELS, Batches, Picture
 from pcdnet.data.inputs import Input
+from pcdnet.data.sources import FILES
 
-SOURCE = Input(kind="npz", name="a.npz", path=Path("a.npz"), stamp=(0, 0), title="a")
+SOURCE = Input(source=FILES[-2], name="a.npz", path=Path("a.npz"), stamp=(0, 0), title="a")
 
 
 def picture(order: int, height: int, width: int = 4) -> Picture:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pcdnet.data import intake, npz
-from pcdnet.data.npz import arrays, count, read
+from pcdnet.data.npz import count, read
 from pcdnet.errors import PcdnetError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 4, 6, 3), dtype=np.uint8)
@@ -255,14 +255,3 @@ def test_damage_is_noticed_while_streaming(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(PcdnetError, match=complaint):
             list(npz.images(tmp_path / f"{name}.npz"))
-
-
-def test_any_arrays_can_be_read_but_no_objects(tmp_path: Path) -> None:
-    path = saved(tmp_path, a=LABELS, b=np.array(7.5), c=np.array([None, "x"], object))
-    a, b = arrays(path, ("a", "b"))
-    np.testing.assert_array_equal(a, LABELS)
-    assert b == 7.5
-    with pytest.raises(PcdnetError, match="'c' of .* is of type object"):
-        arrays(path, ("c",))
-    with pytest.raises(PcdnetError, match="has no array 'd' .it holds a, b, c"):
-        arrays(path, ("d",))

@@ -173,7 +173,7 @@ def test_the_marksman_wins_a_wave(quick: None) -> None:
         fewest = min(fewest, int(ram[17]))
         if ram[17] == 36 > fewest:
             break
-        action, frames = marksman(atari.Cockpit(rng=rng, ram=ram, actions=[0, 1, 3, 4, 11, 12]))
+        action, frames = marksman(rng, ram, [0, 1, 3, 4, 11, 12])
         for _ in range(frames):
             console.act(action)
         assert not console.game_over()

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int32, UInt8
 
-from pcdnet.data import npz
 from pcdnet.errors import PcdnetError
 from pcdnet.files import folder, whole_file
 from pcdnet.progress import track
@@ -44,22 +43,8 @@ _LONGEST_GAME = 20_000  # frames after which a game that does not end is begun a
 _PATIENCE = 2_000  # frames in a row that were all seen before, until a game counts as showing nothing new
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Cockpit:
-    """What a pilot has to go by."""
-
-    rng: np.random.Generator
-    """The pilot's own chance."""
-    ram: UInt8[np.ndarray, "128"]
-    """The console's memory."""
-    actions: Sequence[int]
-    """What the game's joystick can do."""
-
-
-Pilot = Callable[[Cockpit], tuple[int, int]]
-"""Chooses an action, and for how many frames."""
-
-
+Pilot = Callable[[np.random.Generator, UInt8[np.ndarray, "128"], Sequence[int]], tuple[int, int]]
+"""Chooses an action, and for how many frames, by its own chance, the console's memory and what the joystick can do."""
 Shot = tuple[UInt8[np.ndarray, "H W 3"], UInt8[np.ndarray, "128"], int]
 """A frame in RGB, the console's memory when it was drawn, and the number of the game that it belongs to."""
 
@@ -79,20 +64,20 @@ class Recording:
         return len(self.frames)
 
 
-def restless(cockpit: Cockpit) -> tuple[int, int]:
+def restless(rng: np.random.Generator, ram: UInt8[np.ndarray, "128"], actions: Sequence[int]) -> tuple[int, int]:
     """Do anything, for a moment."""
-    return int(cockpit.rng.choice(cockpit.actions)), int(cockpit.rng.integers(1, 4))
+    return int(rng.choice(actions)), int(rng.integers(1, 4))
 
 
-def steady(cockpit: Cockpit) -> tuple[int, int]:
+def steady(rng: np.random.Generator, ram: UInt8[np.ndarray, "128"], actions: Sequence[int]) -> tuple[int, int]:
     """Do anything, and keep doing it for a while."""
-    return int(cockpit.rng.choice(cockpit.actions)), int(cockpit.rng.integers(8, 41))
+    return int(rng.choice(actions)), int(rng.integers(8, 41))
 
 
-def gunner(cockpit: Cockpit) -> tuple[int, int]:
+def gunner(rng: np.random.Generator, ram: UInt8[np.ndarray, "128"], actions: Sequence[int]) -> tuple[int, int]:
     """Move or stay, and fire all the time, where the game lets one fire."""
-    firing = [action for action in cockpit.actions if action == FIRE or action > 9]
-    return int(cockpit.rng.choice(firing or cockpit.actions)), int(cockpit.rng.integers(4, 25))
+    firing = [action for action in actions if action == FIRE or action > 9]
+    return int(rng.choice(firing or actions)), int(rng.integers(4, 25))
 
 
 PILOTS: tuple[Pilot, ...] = (restless, steady, gunner)
@@ -177,7 +162,7 @@ def _play(console: ALEInterface, rng: np.random.Generator, pilot: Pilot) -> Iter
         action, left = NOTHING, int(rng.integers(0, _LONGEST_WAIT))
         for _ in range(_LONGEST_GAME):
             if left == 0:
-                action, left = pilot(Cockpit(rng=rng, ram=console.getRAM(), actions=actions))
+                action, left = pilot(rng, console.getRAM(), actions)
             console.act(action)
             left, due = left - 1, due - 1
             if due <= 0:
@@ -248,8 +233,9 @@ def _keep(recording: Recording, path: Path) -> None:
 def _kept(path: Path, count: int) -> Recording | None:
     """Read a recording, or return None where there is no sound one of so many frames."""
     try:
-        frames, ram, episodes = npz.arrays(path, ("frames", "ram", "episodes"))
-    except (PcdnetError, MemoryError):
+        with path.open("rb") as stream, np.load(stream) as file:  # nothing is unpickled
+            frames, ram, episodes = file["frames"], file["ram"], file["episodes"]
+    except Exception:  # damage of any kind
         return None
     due = (count, *frames.shape[1:3], 3), (count, 128), (count,)
     types = frames.dtype == ram.dtype == np.uint8 and episodes.dtype == np.int32

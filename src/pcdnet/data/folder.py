@@ -19,7 +19,7 @@ from jaxtyping import UInt8
 from pcdnet.data import coco
 from pcdnet.data.intake import check_memory
 from pcdnet.data.notes import readable, some, to_stderr
-from pcdnet.data.pictures import Header, is_picture, read_header, read_picture
+from pcdnet.data.pictures import is_picture, read_picture, read_shape
 from pcdnet.data.sources import PICTURES
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
@@ -47,9 +47,9 @@ def read(folder: Path, *, limit: int | None = None, view: View = UNCHANGED) -> S
         raise PcdnetError(f"{folder} holds no images; give a folder of {suffixes} files")
     chosen = everything[view.chosen(limit)]
     damaged: dict[str, str] = {}
-    headers = dict(_sound(folder, chosen, read_header, damaged))
+    shapes = dict(_sound(folder, chosen, read_shape, damaged))
     _check_damage(folder, damaged, len(chosen))
-    images, sizes = _images(folder, headers, view, damaged)
+    images, sizes = _images(folder, shapes, view, damaged)
     _check_damage(folder, damaged, len(chosen))
     if damaged:
         to_stderr(f"skipped {len(damaged)} of {len(chosen)} images of {folder} that cannot be read: {some([*damaged])}")
@@ -103,19 +103,19 @@ def _check_damage(folder: Path, damaged: dict[str, str], count: int) -> None:
 
 
 def _images(
-    folder: Path, headers: dict[str, Header], view: View, damaged: dict[str, str]
+    folder: Path, shapes: dict[str, tuple[int, int, int]], view: View, damaged: dict[str, str]
 ) -> tuple[UInt8[np.ndarray, "N H W C"], dict[str, tuple[int, int]]]:
     """Decode the images whose headers are read; with the size that each has in its file, by name."""
-    size = _one_size(folder, {name: header.size for name, header in headers.items()}, view)
-    channels = 1 if view.grey else max(header.channels for header in headers.values())
-    shape = (len(headers), *size, channels)
-    check_memory(prod(shape), f"the {len(headers)} images of {folder}")
+    claimed = {name: (height, width) for name, (height, width, _) in shapes.items()}
+    channels = 1 if view.grey else max(channels for _, _, channels in shapes.values())
+    shape = (len(shapes), *_one_size(folder, claimed, view), channels)
+    check_memory(prod(shape), f"the {len(shapes)} images of {folder}")
     images = np.empty(shape, np.uint8)
     sizes: dict[str, tuple[int, int]] = {}
-    for name, picture in _sound(folder, headers, read_picture, damaged):
+    for name, picture in _sound(folder, shapes, read_picture, damaged):
         found = picture.shape[:2]
-        if found != headers[name].size:  # EXIF data behind the pixels turn it
-            _one_size(folder, {**{other: header.size for other, header in headers.items()}, name: found}, view)
+        if found != claimed[name]:  # EXIF data behind the pixels turn it
+            _one_size(folder, {**claimed, name: found}, view)
         images[len(sizes)] = view.image(picture)
         sizes[name] = found
     return images[: len(sizes)], sizes

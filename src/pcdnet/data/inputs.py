@@ -21,7 +21,7 @@ from jaxtyping import UInt8
 
 from pcdnet.data import folder
 from pcdnet.data.pictures import read_picture
-from pcdnet.data.sources import FILES, SOURCES, Source, source_of, usable
+from pcdnet.data.sources import FILES, PICTURE, Source, source_of, usable
 from pcdnet.errors import PcdnetError
 
 STDIN = "-"
@@ -38,8 +38,8 @@ LONGEST_TITLE = 60
 class Input:
     """A file of one or more images."""
 
-    kind: str
-    """The name of its source."""
+    source: Source
+    """What it is."""
     name: str
     """The file as it was named, for results and messages."""
     path: Path
@@ -50,11 +50,6 @@ class Input:
     """A name for output files: no two inputs of a call have the same, and every file system takes it."""
     content: bytes | None = None
     """The bytes that came by standard input."""
-
-    @property
-    def source(self) -> Source:
-        """What it is."""
-        return next(source for source in SOURCES if source.name == self.kind)
 
     def count(self, stride: int = 1) -> int:
         """How many images it holds, or claims to hold: a video may err, and of a broken file one is awaited."""
@@ -106,14 +101,14 @@ def _inputs(path: str) -> list[Input]:
             inside = [place / name for name in folder.names(place)]
             if not inside:
                 raise PcdnetError(f"{path} holds no picture; give a folder of pictures, or a pattern of other files")
-            return [_file(one, "picture") for one in inside]  # a .gif too, of which the first frame counts here
+            return [_file(one, PICTURE) for one in inside]  # a .gif too, of which the first frame counts here
         files = [place]
         if not place.exists():
             if not glob.has_magic(path):
                 raise PcdnetError(f"{path} does not exist; give {USABLE}")
             matches = map(Path, glob.glob(str(place), recursive=True))  # noqa: PTH207  (Path's needs a folder)
             files = sorted(filter(Path.is_file, matches), key=lambda one: folder.natural_order(one.as_posix()))
-        found = [_file(one, source.name) for one in files if (source := source_of(one)) and not source.generated]
+        found = [_file(one, source) for one in files if (source := source_of(one)) and not source.generated]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise PcdnetError(f"{path[:200]} cannot be read ({reason}); give {USABLE}") from None
@@ -127,10 +122,10 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
-def _file(path: Path, kind: str) -> Input:
+def _file(path: Path, source: Source) -> Input:
     stat = path.stat()
     name = os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
-    return Input(kind=kind, name=name, path=path, stamp=(stat.st_size, stat.st_mtime_ns))
+    return Input(source=source, name=name, path=path, stamp=(stat.st_size, stat.st_mtime_ns))
 
 
 def _stdin() -> Input:
@@ -140,7 +135,7 @@ def _stdin() -> Input:
     if not content:
         raise PcdnetError(f"standard input is empty; give one picture there, or {usable(FILES)}")
     mark = int.from_bytes(hashlib.sha256(content).digest()[:6])
-    return Input(kind="picture", name="stdin", path=Path("/dev/stdin"), stamp=(len(content), mark), content=content)
+    return Input(source=PICTURE, name="stdin", path=Path("/dev/stdin"), stamp=(len(content), mark), content=content)
 
 
 def _titled(inputs: list[Input]) -> list[Input]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
@@ -55,7 +55,7 @@ def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Sce
     `box_arrays`.
     """
     stop = view.chosen(limit).stop
-    with _opened(path, _with_ground_truth) as members:
+    with _opened(path, ground_truth=True) as members:
         count = members["image"].shape[0]
         kept = {name: one if name in box_arrays.ARRAYS else one.first(stop) for name, one in members.items()}
         arrays = _unpacked(kept, path)
@@ -95,34 +95,24 @@ def count(path: Path) -> int:
         return members["image"].shape[0]
 
 
-def arrays(path: Path, names: Sequence[str]) -> list[Shaped[np.ndarray, "*any"]]:
-    """Return the arrays of these names, of any shape and type; their meaning is for the caller to check."""
-    with _opened(path, lambda _: names) as members:
-        return [*_unpacked(members, path).values()]
-
-
 @contextmanager
-def _opened(
-    path: Path, wanted: Callable[[Sequence[str]], Sequence[str]] = lambda _: ("image",)
-) -> Iterator[dict[str, _Member]]:
-    """The arrays with their headers read; whatever goes wrong until the file is closed is reported as one sentence."""
+def _opened(path: Path, *, ground_truth: bool = False) -> Iterator[dict[str, _Member]]:
+    """The images, and all that is known of them, with headers read; what goes wrong is reported as one sentence."""
     try:
         with readable(path, "an .npz file"), ExitStack() as stack:
             file = stack.enter_context(zipfile.ZipFile(path))
             names = [name.removesuffix(".npy") for name in file.namelist()]
-            missing = [name for name in wanted(names) if name not in names]
-            if missing:
+            if "image" not in names:
                 there = some(names, 5) or "nothing"
-                raise PcdnetError(f"{path} has no array {missing[0]!r} (it holds {there}); save it under that name")
-            members = {name: _member(file, name, path, stack) for name in wanted(names)}
+                raise PcdnetError(f"{path} has no array 'image' (it holds {there}); save it under that name")
+            known = (
+                [*[name for name in _LABELS if name in names][:1], *box_arrays.wanted(names)] if ground_truth else []
+            )
+            members = {name: _member(file, name, path, stack) for name in ("image", *known)}
             _check_headers(members)
             yield members
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise PcdnetError(f"{path} is no sound .npz file ({error}); save it again with numpy.savez") from None
-
-
-def _with_ground_truth(names: Sequence[str]) -> list[str]:
-    return ["image", *[name for name in _LABELS if name in names][:1], *box_arrays.wanted(names)]
 
 
 def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _Member:
@@ -146,8 +136,6 @@ def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _
 
 def _check_headers(members: dict[str, _Member]) -> None:
     """Refuse what cannot be images and their ground truth, before anything is unpacked."""
-    if "image" not in members:
-        return
     image = members["image"]
     if image.dtype != np.uint8:
         raise PcdnetError(f"{image.label} is of type {image.dtype}; save uint8 values of 0 to 255")
@@ -180,8 +168,6 @@ def _unpacked(members: dict[str, _Member], path: Path) -> dict[str, Shaped[np.nd
 
 def _values(member: _Member) -> Shaped[np.ndarray, "*any"]:
     """Unpack an array piece by piece; what the file claims beyond its end is no longer believed."""
-    if member.dtype.hasobject:
-        raise PcdnetError(f"{member.label} is of type {member.dtype}; save numbers")
     values = np.empty(member.shape, member.dtype)
     room = values.reshape(-1).view(np.uint8).data
     filled = 0

@@ -11,7 +11,6 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,16 +30,6 @@ _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
 _GREY = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"})
 _TURNED = frozenset({5, 6, 7, 8})  # the EXIF orientations that swap height and width
 _QUIET = threading.Lock()  # warning filters belong to the process, and a server reads pictures in threads
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Header:
-    """What a picture says of itself before it is decoded."""
-
-    size: tuple[int, int]
-    """Height and width, as the picture is meant to be seen."""
-    channels: int
-    """1 (grey) or 3 (RGB)."""
 
 
 def is_picture(path: str | Path) -> bool:
@@ -80,16 +69,16 @@ def read_picture(
     return np.ascontiguousarray(values if values.ndim == 3 else values[..., None])
 
 
-def read_header(source: PictureFile, *, most_pixels: int = MOST_PIXELS, name: str | None = None) -> Header:
-    """Return the size and the channels of a picture without decoding it; damage further on goes unnoticed."""
+def read_shape(source: PictureFile, *, most_pixels: int = MOST_PIXELS, name: str | None = None) -> tuple[int, int, int]:
+    """Return height, width and channels of a picture without decoding it; damage further on goes unnoticed."""
     with _opened(source, most_pixels, name) as (image, _):
+        channels = 1 if image.mode in _GREY else 3
         # PNG may carry EXIF behind the pixels, and would be decoded to look; TIFF has its size turned already.
-        known = image.format in ("JPEG", "MPO", "WEBP") or "exif" in image.info
-        size = (image.height, image.width)
-        if known:
+        if image.format in ("JPEG", "MPO", "WEBP") or "exif" in image.info:
             with suppress(Exception):  # EXIF is a file format of its own, with damage of its own
-                size = size[::-1] if image.getexif().get(ExifTags.Base.Orientation) in _TURNED else size
-        return Header(size=size, channels=1 if image.mode in _GREY else 3)
+                if image.getexif().get(ExifTags.Base.Orientation) in _TURNED:
+                    return image.width, image.height, channels
+        return image.height, image.width, channels
 
 
 @contextmanager

@@ -88,13 +88,15 @@ class Source:
         return import_module(f"pcdnet.data.{self.module or self.name.partition(':')[0].replace('-', '_')}")
 
 
+PICTURE = Source("picture", "a picture", PICTURES, module="pictures", many=False)
+"""One picture, which may also come by standard input or lie in a folder."""
 SOURCES = (
     Source("tetrominoes", "tetrominoes (generated)", training=(20_000, 320), preset="tetrominoes"),
     Source("space-invaders", "space-invaders (played and recorded)", training=(3_000, 100), preset="space-invaders"),
     Source("atari:GAME", "atari:GAME (another game, atari:ms_pacman for example)", training=(3_000, 100)),
     Source("folder", "a folder of images"),
     Source("video", "a video", VIDEOS, strided=True),
-    Source("picture", "a picture", PICTURES, module="pictures", many=False),
+    PICTURE,
     Source("npz", "an .npz file with the array 'image'", (".npz",)),
     Source("tfrecords", "a .tfrecords file of Tetrominoes", RECORDS, preset="tetrominoes", module="tetromino_records"),
 )

@@ -137,9 +137,8 @@ def _tight(pixels: Bool[np.ndarray, "h w"], top: int, left: int, kind: str) -> _
     return top + int(rows[0]), left + int(columns[0]), height, width, kind
 
 
-def marksman(cockpit: atari.Cockpit) -> tuple[int, int]:
+def marksman(rng: np.random.Generator, ram: UInt8[np.ndarray, "128"], actions: Sequence[int]) -> tuple[int, int]:
     """Keep clear of bombs and shoot the lowest aliens first, aiming at where they will be: this wins waves."""
-    ram = cockpit.ram
     cannon = int(ram[_CANNON]) + 2
     bombs = [int(ram[column]) - 2 for row, column in _BOMBS if 75 < ram[row] < 97]
     if _under(bombs, cannon):
@@ -148,7 +147,7 @@ def marksman(cockpit: atari.Cockpit) -> tuple[int, int]:
     targets = [(abs(column - cannon) - 0.7 * bottom, column - cannon) for bottom, column in _targets(ram)]
     if not targets:
         return atari.NOTHING, 8
-    off = min(targets)[1] + int(cockpit.rng.integers(-1, 2))
+    off = min(targets)[1] + int(rng.integers(-1, 2))
     few = ram[_LEFT] <= 2
     if abs(off) <= (3 if few else 2):
         return atari.FIRE, 1

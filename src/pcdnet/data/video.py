@@ -52,19 +52,28 @@ def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Sce
 def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
     """Yield every `stride`-th frame of a video with its number as it is decoded; C is 1 for grey videos, else 3."""
     View(stride=stride)  # refuses a stride that is none
-    number = 0
+    av, number, broken = _av(), 0, 0
     with _opened(path) as (container, stream):
         try:
-            for frame in _decoded(container, stream, path):
-                if number % stride == 0:
-                    yield number, _array(frame)
-                number += 1
-        except _av().error.FFmpegError:
+            for packet in container.demux(stream):
+                try:
+                    found = packet.decode()
+                except av.error.InvalidDataError:
+                    broken += 1
+                    continue
+                for frame in found:
+                    if number % stride == 0:
+                        yield number, _array(frame)
+                    number += 1
+        except av.error.FFmpegError:
             if number == 0:
                 raise
-            to_stderr(f"{path} is damaged after frame {number}; what comes before is used")
+            broken += 1
+        claimed = max(number + broken, _claimed(container, stream))
     if number == 0:
         raise PcdnetError(f"{path} has no frame that can be decoded; give a sound video file")
+    if broken or number < 0.95 * claimed:  # what files claim is not exact
+        to_stderr(f"{path} is damaged or cut off: {number} of its {claimed} frames can be decoded")
 
 
 def count(path: Path) -> int:
@@ -106,16 +115,13 @@ def _container(path: Path) -> str:
         start = file.read(12)
     if not start:
         raise PcdnetError(f"{path} is empty; give a sound video file")
-    kinds = {
-        "mov": start[4:8] in _BOXES,
-        "matroska": start[:4] == b"\x1aE\xdf\xa3",
-        "avi": start[:4] == b"RIFF" and start[8:] == b"AVI ",
-        "gif": start[:4] == b"GIF8",
-    }
-    for kind, fits in kinds.items():
-        if fits:
-            return kind
-    raise PcdnetError(f"{path} is no video of a known kind; give one of {', '.join(VIDEOS)}")
+    if start[4:8] in _BOXES:
+        return "mov"
+    beginnings = {b"\x1aE\xdf\xa3": "matroska", b"GIF8": "gif", b"RIFF": "avi" if start[8:] == b"AVI " else None}
+    kind = beginnings.get(start[:4])
+    if kind is None:
+        raise PcdnetError(f"{path} is no video of a known kind; give one of {', '.join(VIDEOS)}")
+    return kind
 
 
 def _stream(container: InputContainer, path: Path) -> VideoStream:
@@ -129,23 +135,6 @@ def _stream(container: InputContainer, path: Path) -> VideoStream:
         raise PcdnetError(f"the frames of {path} have {size}; give a smaller video")
     stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}  # frames may differ from what the file says
     return stream
-
-
-def _decoded(container: InputContainer, stream: VideoStream, path: Path) -> Iterator[VideoFrame]:
-    """The frames that can be decoded; what is damaged between them, or missing at the end, is reported."""
-    broken = number = 0
-    for packet in container.demux(stream):
-        try:
-            found = packet.decode()
-        except _av().error.InvalidDataError:
-            broken += 1
-            continue
-        for frame in found:
-            number += 1
-            yield frame
-    claimed = max(number + broken, _claimed(container, stream))
-    if number and (broken or number < 0.95 * claimed):  # what files claim is not exact
-        to_stderr(f"{path} is damaged or cut off: {number} of its {claimed} frames can be decoded")
 
 
 def _array(frame: VideoFrame) -> UInt8[np.ndarray, "H W C"]:

@@ -9,7 +9,7 @@ from jaxtyping import Shaped, UInt8
 from PIL import Image
 
 from pcdnet.data import intake
-from pcdnet.data.pictures import read_header, read_picture
+from pcdnet.data.pictures import read_picture, read_shape
 from pcdnet.errors import PcdnetError
 
 MOST_BYTES = 8 << 20
@@ -38,7 +38,7 @@ def decoded(content: bytes, channels: int) -> UInt8[np.ndarray, "H W C"]:
     if not content.startswith(_BEGINNINGS):
         raise Refusal(415, "this is no picture of a known kind; send a PNG, JPEG, WebP, GIF, BMP or TIFF file")
     stream = io.BytesIO(content)
-    height, width = read_header(stream, most_pixels=1 << 40, name="the picture").size
+    height, width, _ = read_shape(stream, most_pixels=1 << 40, name="the picture")
     if height * width > MOST_DECODED:
         raise Refusal(
             413, f"the picture has {height}x{width} pixels, more than {MOST_DECODED:,}; send a smaller picture"
