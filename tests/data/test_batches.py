@@ -17,7 +17,7 @@ SOURCE = Input(source=FILES[-2], name="a.npz", path=Path("a.npz"), stamp=(0, 0),
 
 def picture(order: int, height: int, width: int = 4) -> Picture:
     image = np.broadcast_to(np.uint8(0), (height, width, 3))  # takes no memory
-    return Picture(image=image, source=SOURCE, number=order, order=order)
+    return Picture(image=image, source=SOURCE, number=order)
 
 
 @given(st.lists(st.integers(1, 300), max_size=400))
@@ -28,7 +28,7 @@ def test_every_image_comes_out_once_with_others_of_its_size(heights: list[int]) 
             out.append(batch)
         assert order + 1 - sum(map(len, out)) < 4 * MOST_IMAGES
     out += list(batches.rest())
-    assert sorted(one.order for batch in out for one in batch) == list(range(len(heights)))
+    assert sorted(one.number for batch in out for one in batch) == list(range(len(heights)))
     for batch in out:
         assert len({one.image.shape for one in batch}) == 1
         assert 1 <= len(batch) <= MOST_IMAGES

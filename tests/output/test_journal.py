@@ -22,10 +22,14 @@ def lines(count: int, stamp: tuple[int, int] = (5, 7)) -> list[dict[str, Any]]:
 def test_what_was_noted_is_there_again_in_any_order(tmp_path: Path) -> None:
     noted = lines(5)
     with Journal(tmp_path, SETTINGS) as journal:
-        places = journal.add(noted[:3]) + journal.add(noted[3:])
+        journal.add(noted[:3])
+        journal.add(noted[3:])
         journal.add([{"source": "a.npz", "stamp": [1, 2], "count": 9}])
+        entries, whole = dict(journal.entries), dict(journal.whole)
     with Journal(tmp_path, SETTINGS) as journal:
         assert not journal.anew
+        assert (journal.entries, journal.whole) == (entries, whole)
+        places = [entry.place for entry in entries.values()]
         assert journal.done("image-3", (5, 7)) == Entry((5, 7), "", places[3])
         assert journal.done("image-3", (5, 8)) is None
         assert journal.done("image-9", (5, 7)) is None
@@ -71,7 +75,8 @@ def test_a_journal_without_a_head_is_a_new_one(content: bytes, tmp_path: Path) -
     (tmp_path / "journal.jsonl").write_bytes(content)
     with Journal(tmp_path, SETTINGS) as journal:
         assert not journal.entries
-        assert list(journal.records(journal.add(lines(1)))) == [lines(1)[0]["record"]]
+        journal.add(lines(1))
+        assert list(journal.records([journal.entries["image-0"].place])) == [lines(1)[0]["record"]]
 
 
 def test_a_folder_of_other_things_is_kept_unless_forced(tmp_path: Path) -> None:

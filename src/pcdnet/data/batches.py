@@ -26,8 +26,6 @@ class Picture:
     """The input that it came from."""
     number: int
     """Which of the input's images it is."""
-    order: int
-    """Which of all images it is."""
 
     @property
     def name(self) -> str:

@@ -101,7 +101,7 @@ def decompose_files(
         pictures = any(each.writer is None for each in chosen)
         pipeline = Pipeline(model, inputs, journal, out, resize=resize, stride=stride, pictures=pictures, say=say)
         seconds = _run(pipeline, quiet)
-        records = journal.records(pipeline.places())
+        records = pipeline.records()
         if len(records) == 0:
             raise PcdnetError(f"none of the {len(inputs)} files could be used, so nothing was written; see above")
         results = Results(records, model.names, model.config.channels)

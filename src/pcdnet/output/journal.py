@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -67,17 +66,19 @@ class Journal:
         with suppress(OSError):  # what could not be written was reported when it was
             self._file.close()
 
-    def add(self, lines: Sequence[dict[str, Any]]) -> list[int]:
-        """Add lines at the end, safe from whatever comes; where each begins."""
+    def add(self, lines: Sequence[dict[str, Any]]) -> None:
+        """Add lines at the end, safe from whatever comes."""
         texts = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
         try:
-            end = self._file.seek(0, os.SEEK_END)
+            place = self._file.seek(0, os.SEEK_END)
             self._file.write(b"".join(texts))
             self._file.flush()
         except OSError as error:
             reason = error.strerror or error
             raise PcdnetError(f"cannot write {self._path}: {reason}; make room, and the same command goes on") from None
-        return list(accumulate(map(len, texts), initial=end))[:-1]
+        for line, text in zip(lines, texts, strict=True):
+            self._take(line, place)
+            place += len(text)
 
     def done(self, image: str, stamp: tuple[int, int]) -> Entry | None:
         """What is known of an image whose file has not changed since."""
@@ -114,11 +115,11 @@ class Journal:
         self._file.truncate()
 
     def _take(self, line: dict[str, Any], place: int) -> None:
-        size, time = line["stamp"]
-        if "count" in line:
-            self.whole[line["source"]] = ((size, time), line["count"])
-        else:
-            self.entries[line["record"]["name"]] = Entry((size, time), line["drawn"], place)
+        """Know from now on what a line says of an image, or of a file of many."""
+        if "record" in line:
+            self.entries[line["record"]["name"]] = Entry(tuple(line["stamp"]), line["drawn"], place)
+        elif "count" in line:
+            self.whole[line["source"]] = (tuple(line["stamp"]), line["count"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from pcdnet.data.intake import fitted
 from pcdnet.data.notes import to_stderr
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
-from pcdnet.output.journal import Entry, Journal
+from pcdnet.output.journal import Journal, Records
 from pcdnet.output.pictures import picture_files, write_pictures
 from pcdnet.output.record import records
 
@@ -40,23 +41,23 @@ class Pipeline:
     ) -> None:
         """`resize` brings images of another size than the model's to it, `stride` skips frames of videos, and
         `pictures` draws what was found. `say` words the settings in notes."""
-        self.inputs = inputs
-        self.failed: dict[str, str] = {}
-        """The inputs that could not be used, with what is wrong with them."""
-        self.known = self.fresh = 0
-        """Images that were done before, and those done now."""
-        self._model, self._resize, self._stride, self._draws = model, resize, stride, pictures
-        self._journal, self._folder, self._say = journal, folder, say
+        self._model, self._inputs, self._journal, self._folder = model, inputs, journal, folder
+        self._resize, self._stride, self._say = resize, stride, say
         names = json.dumps(list(model.names)).encode()
         self._drawn = hashlib.sha256(names).hexdigest()[:16] if pictures else ""
-        self._places: list[int | None] = []  # of every image in the order of the inputs; None where it failed
+        self._images: list[tuple[Input, int]] = []  # all that were looked at, in the order of the inputs
         self._counts = [self._count(one) for one in inputs]
         self.total = max(1, sum(self._counts))
         """Images to look at, as far as is known in advance; at least 1."""
+        self.known = self.fresh = 0
+        """Images that were done before, and those done now."""
+        self.failed: dict[str, str] = {}
+        """The inputs that could not be used, with what is wrong with them."""
 
-    def places(self) -> list[int]:
-        """Where the journal has the images, in the order of the inputs."""
-        return [place for place in self._places if place is not None]
+    def records(self) -> Records:
+        """What the journal has of the images, in the order of the inputs."""
+        entries = (self._journal.done(one.image_name(number), one.stamp) for one, number in self._images)
+        return self._journal.records([entry.place for entry in entries if entry is not None])
 
     def steps(self) -> Iterator[tuple[int, None]]:
         """Do the work, and say at every step how many of the images it was about; together they are `total`."""
@@ -70,7 +71,7 @@ class Pipeline:
 
     def _all(self) -> Iterator[int]:
         batches = Batches()
-        for one, count in zip(self.inputs, self._counts, strict=True):
+        for one, count in zip(self._inputs, self._counts, strict=True):
             passed = 0
             try:
                 for picture in self._pictures(one):
@@ -89,38 +90,29 @@ class Pipeline:
         """The images of an input that are still to be explained; None for each that is not."""
         many, config = one.source.many, self._model.config
         known = self._journal.count(self._source(one), one.stamp) if many else 1
-        step = self._stride if one.source.strided else 1
-        entries = [self._done(one, number * step) for number in range(known or 0)]
-        if entries and all(entries):  # then the file need not be opened
-            yield from map(self._pass, filter(None, entries))
-            return
-        count = 0
-        for number, image in one.images(self._stride):
+        step, count = self._stride if one.source.strided else 1, 0
+        numbers = range(0, step * (known or 0), step)
+        done = bool(numbers) and all(self._done(one, number) for number in numbers)  # then no file need be opened
+        for number, image in zip(numbers, repeat(None)) if done else one.images(self._stride):
             count += 1
-            if entry := self._done(one, number):
-                yield self._pass(entry)
+            self._images.append((one, number))
+            if image is None or self._done(one, number):
+                self.known += 1
+                yield None
                 continue
             image = fitted(image, channels=config.channels, size=self._model.image_size, resize=self._resize)
-            self._places.append(None)
-            yield Picture(image=image, source=one, number=number, order=len(self._places) - 1)
+            yield Picture(image=image, source=one, number=number)
             if one.name in self.failed:
                 return
         if many and known is None:
             self._journal.add([{"source": self._source(one), "stamp": one.stamp, "count": count}])
 
-    def _pass(self, entry: Entry) -> Picture | None:
-        """Take an image as the journal has it."""
-        self._places.append(entry.place)
-        self.known += 1
-        return None
-
-    def _done(self, one: Input, number: int) -> Entry | None:
-        """What the journal has of an image, if that is all that is wanted."""
+    def _done(self, one: Input, number: int) -> bool:
+        """Whether the journal has of an image all that is wanted."""
         entry = self._journal.done(one.image_name(number), one.stamp)
-        if entry is None or not self._draws:
-            return entry
-        there = entry.drawn == self._drawn and all(path.is_file() for path in picture_files(self._base(one, number)))
-        return entry if there else None
+        if entry is None or not self._drawn:
+            return entry is not None
+        return entry.drawn == self._drawn and all(path.is_file() for path in picture_files(self._base(one, number)))
 
     def _explain(self, batch: list[Picture]) -> int:
         """Explain a batch, draw what is wanted, and note it in the journal; how many images it was about."""
@@ -130,15 +122,11 @@ class Pipeline:
             for picture in batch:
                 self._fail(picture.source, error)
             return len(batch)
-        if self._draws:
+        if self._drawn:
             for picture, one in zip(batch, found, strict=True):
                 write_pictures(picture.image, one, self._model.names, self._base(picture.source, picture.number))
-        lines = [
-            {"stamp": picture.source.stamp, "drawn": self._drawn, "record": record}
-            for picture, record in zip(batch, records(found, [picture.name for picture in batch]), strict=True)
-        ]
-        for picture, place in zip(batch, self._journal.add(lines), strict=True):
-            self._places[picture.order] = place
+        made = zip(batch, records(found, [picture.name for picture in batch]), strict=True)
+        self._journal.add([{"stamp": one.source.stamp, "drawn": self._drawn, "record": record} for one, record in made])
         self.fresh += len(batch)
         return len(batch)
 
