@@ -149,8 +149,8 @@ def test_recorded_frames_have_a_tight_box_for_all_but_explosions(quick: None) ->
 
 
 def test_aliens_are_those_that_the_console_counts_or_the_one_just_hit_more(quick: None) -> None:
-    recording = atari.record("space_invaders", count=40, seed=6, top=space_invaders.TOP, pilots=space_invaders.PILOTS)
-    for frame, ram in zip(recording.frames, recording.ram, strict=True):
+    recorded = atari.record("space_invaders", count=40, seed=6, top=space_invaders.TOP, pilots=space_invaders.PILOTS)
+    for frame, ram in zip(*recorded, strict=True):
         aliens = (ground_truth(frame, ram).kinds < 6).sum()
         assert aliens - ram[17] in (0, 1)
 

@@ -11,16 +11,15 @@ import difflib
 import hashlib
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int32, UInt8
+from jaxtyping import UInt8
 
 from pcdnet.errors import PcdnetError
 from pcdnet.files import folder, whole_file
@@ -45,23 +44,8 @@ _PATIENCE = 2_000  # frames in a row that were all seen before, until a game cou
 
 Pilot = Callable[[np.random.Generator, UInt8[np.ndarray, "128"], Sequence[int]], tuple[int, int]]
 """Chooses an action, and for how many frames, by its own chance, the console's memory and what the joystick can do."""
-Shot = tuple[UInt8[np.ndarray, "H W 3"], UInt8[np.ndarray, "128"], int]
-"""A frame in RGB, the console's memory when it was drawn, and the number of the game that it belongs to."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Recording:
-    """Frames of several games, no two the same."""
-
-    frames: UInt8[np.ndarray, "N H W 3"]
-    """RGB."""
-    ram: UInt8[np.ndarray, "N 128"]
-    """The console's memory, frame by frame; it can be a step ahead of what is drawn."""
-    episodes: Int32[np.ndarray, "N"]
-    """Number of the game that each frame belongs to."""
-
-    def __len__(self) -> int:
-        return len(self.frames)
+Recording = tuple[UInt8[np.ndarray, "N H W 3"], UInt8[np.ndarray, "N 128"]]
+"""Frames in RGB, and the console's memory, frame by frame; it can be a step ahead of what is drawn."""
 
 
 def restless(rng: np.random.Generator, ram: UInt8[np.ndarray, "128"], actions: Sequence[int]) -> tuple[int, int]:
@@ -84,21 +68,16 @@ PILOTS: tuple[Pilot, ...] = (restless, steady, gunner)
 """Those that can play any game, in no way well."""
 
 
-def games() -> tuple[str, ...]:
-    """The names of all games that can be recorded: those that one can play alone."""
-    return tuple(_roms())
-
-
 def generate(count: int, seed: int, game: str, *, quiet: bool = False) -> Scenes:
     """Return frames of a game as scenes: as large as they are, and without ground truth."""
-    recording = record(game, count=count, seed=seed, quiet=quiet)
-    return Scenes(images=recording.frames, name=f"frames of {game}, seed {seed}")
+    frames, _ = record(game, count=count, seed=seed, quiet=quiet)
+    return Scenes(images=frames, name=f"frames of {game}, seed {seed}")
 
 
 def record(
     game: str, *, count: int, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOTS, quiet: bool = True
 ) -> Recording:
-    """Return frames of a game without their first `top` rows: for the same seed the same, bit for bit.
+    """Return frames of a game without their first `top` rows, no two alike: for the same seed the same, bit for bit.
 
     Recordings are kept in the user's cache, and read again where that is possible. Unless `quiet` is set, it is shown
     how far a recording is.
@@ -115,22 +94,34 @@ def record(
         return kept
     taken = islice(shots(game, seed=seed, top=top, pilots=pilots), count)
     shown = taken if quiet else track(((1, shot) for shot in taken), count, "frames")
-    recording = _gathered(shown, count)
-    _keep(recording, path)
-    return recording
-
-
-def _gathered(taken: Iterable[Shot], count: int) -> Recording:
-    ram, episodes = np.empty((count, 128), np.uint8), np.empty(count, np.int32)
-    for index, (frame, memory, episode) in enumerate(taken):
+    ram = np.empty((count, 128), np.uint8)
+    for index, (frame, memory) in enumerate(shown):
         if index == 0:  # only now it is known how large frames are
             frames = np.empty((count, *frame.shape), np.uint8)
-        frames[index], ram[index], episodes[index] = frame, memory, episode
-    return Recording(frames=frames, ram=ram, episodes=episodes)
+        frames[index], ram[index] = frame, memory
+    with suppress(PcdnetError):  # what cannot be kept is recorded anew the next time
+        folder(path.parent)
+        with whole_file(path, shared=True) as file:
+            np.savez_compressed(file, frames=frames, ram=ram)
+    return frames, ram
 
 
-def shots(game: str, *, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOTS) -> Iterator[Shot]:
-    """Yield frames of several games in turn, without end and without any frame twice."""
+def _kept(path: Path, count: int) -> Recording | None:
+    """Read a recording, or return None where there is no sound one of so many frames."""
+    try:
+        with path.open("rb") as stream, np.load(stream) as file:  # nothing is unpickled
+            frames, ram = file["frames"], file["ram"]
+    except Exception:  # damage of any kind
+        return None
+    due = (count, *frames.shape[1:3], 3), (count, 128)
+    sound = frames.dtype == ram.dtype == np.uint8 and (frames.shape, ram.shape) == due
+    return (frames, ram) if sound else None
+
+
+def shots(
+    game: str, *, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOTS
+) -> Iterator[tuple[UInt8[np.ndarray, "H W 3"], UInt8[np.ndarray, "128"]]]:
+    """Yield frames of several games in turn with the console's memory, without end and without any frame twice."""
     rom = _rom(game)
     consoles = [_console(rom) for _ in range(_GAMES)]
     played = [
@@ -140,7 +131,7 @@ def shots(game: str, *, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOT
     seen: set[bytes] = set()
     in_vain = 0
     for index, console in cycle(enumerate(consoles)):
-        episode = next(played[index])
+        next(played[index])
         frame: UInt8[np.ndarray, "H W 3"] = console.getScreenRGB()[top:]
         mark = hashlib.sha256(frame.tobytes()).digest()
         in_vain = in_vain + 1 if mark in seen else 0
@@ -150,13 +141,13 @@ def shots(game: str, *, seed: int, top: int = 0, pilots: Sequence[Pilot] = PILOT
             )
         if mark not in seen:
             seen.add(mark)
-            yield frame, console.getRAM(), index + _GAMES * episode
+            yield frame, console.getRAM()
 
 
-def _play(console: ALEInterface, rng: np.random.Generator, pilot: Pilot) -> Iterator[int]:
-    """Play game after game, and stop with the game's number wherever a frame is due."""
+def _play(console: ALEInterface, rng: np.random.Generator, pilot: Pilot) -> Iterator[None]:
+    """Play game after game, and stop wherever a frame is due."""
     actions = [action.value for action in console.getMinimalActionSet()]
-    due, episode = int(rng.integers(0, _LATEST_START)), 0
+    due = int(rng.integers(0, _LATEST_START))
     while True:
         console.reset_game()
         action, left = NOTHING, int(rng.integers(0, _LONGEST_WAIT))
@@ -166,11 +157,10 @@ def _play(console: ALEInterface, rng: np.random.Generator, pilot: Pilot) -> Iter
             console.act(action)
             left, due = left - 1, due - 1
             if due <= 0:
-                yield episode
+                yield
                 due = int(rng.integers(*_GAPS))
             if console.game_over():
                 break
-        episode += 1
 
 
 def _emulator() -> tuple[ModuleType, ModuleType]:
@@ -220,25 +210,3 @@ def cache() -> Path:
     own, users = os.environ.get("PCDNET_CACHE"), os.environ.get("XDG_CACHE_HOME")
     above = Path(own) if own else Path(users or "~/.cache").expanduser() / "pcdnet"
     return above / "atari"
-
-
-def _keep(recording: Recording, path: Path) -> None:
-    """Write a recording, whole or not at all; where that cannot be done it is recorded anew the next time."""
-    with suppress(PcdnetError):
-        folder(path.parent)
-        with whole_file(path, shared=True) as file:
-            np.savez_compressed(file, frames=recording.frames, ram=recording.ram, episodes=recording.episodes)
-
-
-def _kept(path: Path, count: int) -> Recording | None:
-    """Read a recording, or return None where there is no sound one of so many frames."""
-    try:
-        with path.open("rb") as stream, np.load(stream) as file:  # nothing is unpickled
-            frames, ram, episodes = file["frames"], file["ram"], file["episodes"]
-    except Exception:  # damage of any kind
-        return None
-    due = (count, *frames.shape[1:3], 3), (count, 128), (count,)
-    types = frames.dtype == ram.dtype == np.uint8 and episodes.dtype == np.int32
-    if not types or (frames.shape, ram.shape, episodes.shape) != due:
-        return None
-    return Recording(frames=frames, ram=ram, episodes=episodes)

@@ -66,10 +66,10 @@ def generate(count: int, seed: int, *, quiet: bool = False) -> Scenes:
 
     More frames of a seed begin with the fewer. Unless `quiet` is set, it is shown how far the recording is.
     """
-    recording = atari.record("space_invaders", count=count, seed=seed, top=TOP, pilots=PILOTS, quiet=quiet)
+    frames, ram = atari.record("space_invaders", count=count, seed=seed, top=TOP, pilots=PILOTS, quiet=quiet)
     return Scenes(
-        images=recording.frames,
-        boxes=tuple(ground_truth(frame, ram) for frame, ram in zip(recording.frames, recording.ram, strict=True)),
+        images=frames,
+        boxes=[*map(ground_truth, frames, ram)],
         kinds=KINDS,
         scored=SCORED,
         name=f"frames of Space Invaders, seed {seed}",
