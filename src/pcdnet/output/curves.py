@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
 Points = Sequence[tuple[float, float]]
@@ -46,12 +47,11 @@ def learning_curves(metrics: Sequence[Mapping[str, Any]], prototypes: int) -> li
         ("MSE", "in validation", ".2g", _series(validations, "mse"), (True, None, None)),
         ("prototypes in use", f"of {prototypes}", ".0f", _series(metrics, "in_use"), (False, 0, prototypes)),
     ]
-    curves = []
-    for name, note, form, points, (log, low, high) in known:
-        svg = curve(points, log=log, low=low, high=high)
-        if svg:
-            curves.append(Curve(name=name, note=note, last=format(points[-1][1], form), svg=svg))
-    return curves
+    return [
+        Curve(name=name, note=note, last=format(points[-1][1], form), svg=svg)
+        for name, note, form, points, (log, low, high) in known
+        if (svg := curve(points, log=log, low=low, high=high))
+    ]
 
 
 def _series(lines: Sequence[Mapping[str, Any]], key: str) -> Points:
@@ -65,9 +65,8 @@ def curve(points: Points, *, log: bool = False, low: float | None = None, high: 
         return Markup("")
     values = [y for _, y in points] + [y for y in (low, high) if y is not None]
     ticks = _decades(min(values), max(values)) if log else _ticks(min(values), max(values))
-    bottom, top = min(values[0], *values, *ticks), max(values[0], *values, *ticks)
+    bottom, top = min(*values, *ticks), max(*values, *ticks)
     last = max(1.0, *(x for x, _ in points))
-    steps = _ticks(0, last, whole=True)
 
     def across(x: float) -> float:
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * x / last
@@ -76,12 +75,12 @@ def curve(points: Points, *, log: bool = False, low: float | None = None, high: 
         a, b, v = (math.log10(n) if log else n for n in (bottom, top, y))
         return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * (v - a) / ((b - a) or 1)
 
-    lines, words = [], []
-    for y in ticks:
-        lines.append(f"M{_LEFT} {up(y):.1f}H{_WIDTH - _RIGHT}")
-        words.append(f'<text x="{_LEFT - 6}" y="{up(y) + 4:.1f}" text-anchor="end">{y:g}</text>')
+    lines = [f"M{_LEFT} {up(y):.1f}H{_WIDTH - _RIGHT}" for y in ticks]
+    words = [f'<text x="{_LEFT - 6}" y="{up(y) + 4:.1f}" text-anchor="end">{y:g}</text>' for y in ticks]
     words += [
-        f'<text x="{across(x):.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{x:,.0f}</text>' for x in steps if x <= last
+        f'<text x="{across(x):.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{x:,.0f}</text>'
+        for x in _ticks(0, last, whole=True)
+        if x <= last
     ]
     thin = _thinned(points, log)
     path = "M" + "L".join(f"{across(x):.1f} {up(y):.1f}" for x, y in thin)
@@ -115,10 +114,6 @@ def _thinned(points: Points, log: bool) -> Points:
     group = math.ceil(len(points) / MOST_POINTS)
     if group == 1:
         return points
-    thin = []
-    for first in range(0, len(points), group):
-        part = points[first : first + group]
-        x = sum(x for x, _ in part) / len(part)
-        y = sum(math.log(y) if log else y for _, y in part) / len(part)
-        thin.append((x, math.exp(y) if log else y))
-    return thin
+    values = np.array([(x, math.log(y) if log else y) for x, y in points])
+    means = [part.mean(axis=0).tolist() for part in np.split(values, range(group, len(values), group))]
+    return [(x, math.exp(y) if log else y) for x, y in means]

@@ -22,35 +22,25 @@ def save_scenes(scenes: Scenes | TetrominoScenes, path: str | Path, *, force: bo
     the background first, and the factors of the sprites: `shapes`, `colours`, `rows` and `columns`.
     """
     path = checked_target(path, force=force)
-    arrays = _tetrominoes(scenes) if isinstance(scenes, TetrominoScenes) else _arrays(scenes)
     with whole_file(path) as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # they have no array named allow_pickle
+        np.savez_compressed(file, **_arrays(scenes))  # type: ignore[arg-type]  # they have no array named allow_pickle
 
 
-def _tetrominoes(scenes: TetrominoScenes) -> dict[str, Shaped[np.ndarray, "N *any"]]:
-    entities = np.arange(1 + SPRITES)[:, None, None]
-    return {
-        "image": scenes.images,
-        "mask": (scenes.labels[:, None] == entities).astype(np.uint8) * np.uint8(255),
-        "labels": scenes.labels,
-        "shapes": scenes.shapes,
-        "colours": scenes.colours,
-        "rows": scenes.rows,
-        "columns": scenes.columns,
-    }
-
-
-def _arrays(scenes: Scenes) -> dict[str, Shaped[np.ndarray, "N *any"]]:
+def _arrays(scenes: Scenes | TetrominoScenes) -> dict[str, Shaped[np.ndarray, "N *any"]]:
     arrays: dict[str, Shaped[np.ndarray, "N *any"]] = {"image": scenes.images}
+    if isinstance(scenes, TetrominoScenes):
+        entities = np.arange(1 + SPRITES)[:, None, None]
+        arrays["mask"] = (scenes.labels[:, None] == entities).astype(np.uint8) * np.uint8(255)
+        return arrays | {name: getattr(scenes, name) for name in ("labels", "shapes", "colours", "rows", "columns")}
     if scenes.labels is not None:
         arrays["labels"] = scenes.labels
     if scenes.boxes is not None:
         counts = [len(boxes) for boxes in scenes.boxes]
-        nothing = np.zeros((0, 4), np.float32), np.zeros(0, np.int32)  # where there is no scene
+        corners, kinds = np.zeros((0, 4), np.float32), np.zeros(0, np.int32)  # where there is no scene
         arrays |= {
-            "boxes": np.concatenate([nothing[0], *(boxes.corners for boxes in scenes.boxes)]),
+            "boxes": np.concatenate([corners, *(boxes.corners for boxes in scenes.boxes)]),
             "box_scene": np.repeat(np.arange(len(counts), dtype=np.int32), counts),
-            "box_kind": np.concatenate([nothing[1], *(boxes.kinds for boxes in scenes.boxes)]),
+            "box_kind": np.concatenate([kinds, *(boxes.kinds for boxes in scenes.boxes)]),
             "kinds": np.array(scenes.kinds, dtype=np.str_),
             "scored": np.array(scenes.scored, dtype=np.str_),
         }
