@@ -1,0 +1,263 @@
+"""Laws of `fit`: whatever images are given and however they are configured, one call learns from them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import pcdnet
+from pcdnet.config import Config
+from pcdnet.data.tetrominoes import generate
+from pcdnet.data.view import View
+from pcdnet.errors import Interrupted, PcdnetError
+from pcdnet.model.network import PCDNet
+from pcdnet.run import Origin, RunFolder
+from pcdnet.scene import Scenes
+from pcdnet.training.fit import fit
+from pcdnet.training.loop import Progress
+from tests.runs import GREY, grey_run
+from tests.training.test_initialization import frames
+
+Capture = pytest.CaptureFixture[str]
+TINY: dict[str, Any] = {
+    "train.steps": 4,
+    "train.batch": 4,
+    "train.validate_every": 2,
+    "model.num_prototypes": 3,
+    "model.restarts": 0,
+}
+"""Changes to the preset `tetrominoes` with which training takes a moment."""
+SMALL = Config.preset("tetrominoes").with_fields(TINY)
+"""The preset with them."""
+IMAGES = generate(20, seed=1).images
+"""Images to learn from."""
+
+
+def learned(data: Any = IMAGES, config: Config | str | None = SMALL, **options: Any) -> PCDNet:
+    """What is learned while nothing is shown."""
+    return fit(data, config, quiet=True, **options)
+
+
+def same(one: PCDNet, other: PCDNet) -> bool:
+    """Whether two models have the same configuration and the same weights."""
+    weights = other.state_dict()
+    return one.config == other.config and all(torch.equal(a, weights[name]) for name, a in one.state_dict().items())
+
+
+@pytest.fixture(scope="module")
+def expected() -> PCDNet:
+    """What is learned from the images."""
+    return learned()
+
+
+def written(folder: Path, images: np.ndarray = IMAGES) -> Path:
+    """The images as pictures in a folder."""
+    folder.mkdir()
+    for n, image in enumerate(images):
+        Image.fromarray(image).save(folder / f"{n:03}.png")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "name", "fractions", "scenes"])
+def test_the_same_images_teach_the_same_however_they_are_given(kind: str, expected: PCDNet, tmp_path: Path) -> None:
+    np.savez(tmp_path / "images.npz", image=IMAGES)
+    given: dict[str, Any] = {
+        "folder": written(tmp_path / "photos"),
+        "file": tmp_path / "images.npz",
+        "name": str(tmp_path / "images.npz"),
+        "fractions": IMAGES.astype(np.float32) / 255,
+        "scenes": Scenes(images=IMAGES),
+    }
+    model = learned(given[kind])
+    assert same(model, expected)
+    assert not model.training
+    assert len(model.decompose(IMAGES[0])) <= 3
+
+
+@pytest.mark.parametrize(
+    ("config", "changes"),
+    [("tetrominoes", TINY), (Config.preset("tetrominoes"), TINY), (SMALL, None), (SMALL, {"train.steps": 4})],
+)
+def test_a_preset_and_a_configuration_are_changed_by_name(
+    config: Config | str, changes: dict[str, Any] | None, expected: PCDNet
+) -> None:
+    assert same(learned(config=config, changes=changes), expected)
+
+
+def test_a_change_that_is_none_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(PcdnetError, match=r"there is no field 'model\.objects'"):
+        learned(changes={"model.objects": 3}, out=tmp_path / "run")
+    with pytest.raises(PcdnetError, match="^steps=0 cannot be used; use 1 or more"):
+        learned(changes={"train.steps": 0}, out=tmp_path / "run")
+    with pytest.raises(PcdnetError, match="there is no preset 'tetris'"):
+        learned(config="tetris", out=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_that_have_a_preset_are_learned_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def opened(name: str, **options: Any) -> tuple[Scenes, Scenes]:
+        asked.update(name=name, **options)
+        return Scenes(images=IMAGES[:16]), Scenes(images=IMAGES[16:])
+
+    monkeypatch.setattr("pcdnet.training.fit.training_data", opened)
+    changes = {name: value for name, value in TINY.items() if name != "model.num_prototypes"} | {"train.seed": 7}
+    model = learned("tetrominoes", None, changes=changes)
+    assert model.config == dataclasses.replace(Config.preset("tetrominoes").model, restarts=0)
+    assert asked == {"name": "tetrominoes", "seed": 7, "view": View()}
+
+
+def test_without_a_preset_everything_is_chosen_from_the_images(capsys: Capture, tmp_path: Path) -> None:
+    images = frames(30)
+    changes = {"train.steps": 2, "train.batch": 4, "train.seed": 3}
+    fit(images, changes=changes, out=tmp_path / "run")
+    said = capsys.readouterr().err
+    assert "everything is chosen from the images" in said
+    assert "30 images of 40x50" not in said  # some of them are kept for validation
+    assert "train.steps=2" in said
+    config = RunFolder.open(tmp_path / "run").config
+    assert (config.model.channels, config.model.background, config.train.init) == (3, True, "images")
+    assert (config.train.steps, config.train.batch, config.train.seed) == (2, 4, 3)
+
+
+def test_progress_is_shown_unless_it_must_be_quiet(capfd: pytest.CaptureFixture[str]) -> None:
+    seen: list[Progress] = []
+    learned(watch=seen.append)
+    assert capfd.readouterr() == ("", "")
+    assert seen[-1].step == 4
+    fit(IMAGES, SMALL)
+    printed, said = capfd.readouterr()
+    assert printed == ""
+    assert "step 4  loss" in said
+
+
+def test_a_view_is_how_images_are_looked_at() -> None:
+    view = View(crop=(0, 0, 30, 31), stride=2)
+    images = np.concatenate([IMAGES, IMAGES])
+    assert same(learned(images, view=view), learned(np.ascontiguousarray(images[::2, :30, :31])))
+
+
+def test_models_of_one_channel_look_at_grey_images() -> None:
+    grey = Config(model=dataclasses.replace(SMALL.model, channels=1), train=SMALL.train)
+    model = learned(IMAGES, grey, validation=Scenes(images=IMAGES[:3]))
+    assert model.config.channels == 1
+    with pytest.raises(PcdnetError, match="the scenes have 1 channels, the model 3; use channels=1"):
+        learned(view=View(grey=True))
+
+
+def test_the_best_weights_are_chosen_on_the_scenes_for_validation(expected: PCDNet) -> None:
+    validation = Scenes(images=IMAGES[18:])
+    assert same(learned(IMAGES[:18], validation=validation), expected)
+    assert same(learned(IMAGES[:5], validation=validation), learned(IMAGES[:5], validation=validation))
+    with pytest.raises(PcdnetError, match="too few scenes to learn from, 5; give at least 10"):
+        learned(IMAGES[:5])
+
+
+def test_a_training_starts_from_another_model(expected: PCDNet) -> None:
+    still = {"train.learning_rate": 1e-9, "train.noise_steps": 0, "train.mask_noise": 0.0, "train.steps": 1}
+    before = {name: value.clone() for name, value in expected.state_dict().items()}
+    model = learned(changes=still, start=expected)
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(value, before[name], atol=1e-6, rtol=0)
+    assert not same(learned(changes=still), model)
+    assert all(torch.equal(value, before[name]) for name, value in expected.state_dict().items())
+    assert not expected.training
+
+
+@pytest.mark.parametrize("data", ["tetrominoes", "array"])
+def test_a_model_to_start_from_brings_its_configuration(
+    data: str, expected: PCDNet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = Scenes(images=IMAGES[:16]), Scenes(images=IMAGES[16:])
+    monkeypatch.setattr("pcdnet.training.fit.training_data", lambda *_, **__: parts)
+    changes = {"train.steps": 1, "train.batch": 4, "model.max_objects": 2}
+    model = learned("tetrominoes" if data == "tetrominoes" else IMAGES, None, changes=changes, start=expected)
+    assert model.config == dataclasses.replace(expected.config, max_objects=2)
+
+
+def test_a_grey_model_to_start_from_looks_at_grey_images(tmp_path: Path) -> None:
+    start = grey_run(tmp_path / "run").load_model()
+    images = np.repeat(frames(30)[:, :20, :30, :1], 3, axis=3)
+    model = learned(images, None, changes={"train.steps": 1, "train.batch": 4}, start=start)
+    assert model.config == GREY
+    with pytest.raises(PcdnetError, match=r"background of another size than the images, 35x35; use resize=\(20, 30\)"):
+        learned(IMAGES, Config(model=GREY, train=SMALL.train), start=start)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("num_prototypes", 4), ("prototype_size", (9, 9)), ("background", True), ("colour", "network")],
+)
+def test_sizes_other_than_those_of_the_model_to_start_from_are_refused(name: str, value: Any, expected: PCDNet) -> None:
+    with pytest.raises(PcdnetError, match=f"the model to start from has {name}=.*, not {name}=.*; leave that out"):
+        learned(changes={f"model.{name}": value}, start=expected)
+
+
+def test_a_run_is_kept_where_it_is_wanted_and_nowhere_else(
+    expected: PCDNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("images.npz", image=IMAGES)
+    learned()
+    assert [path.name for path in tmp_path.iterdir()] == ["images.npz"]
+    learned(out="array")
+    learned("images.npz", out=Path("file"), minutes=5)
+    assert same(pcdnet.load("array"), expected)
+    assert RunFolder.open("array").origin == Origin(size=(35, 35))
+    assert RunFolder.open("file").origin == Origin(data="images.npz", minutes=5, size=(35, 35))
+
+
+def test_a_run_goes_on_to_the_same_end_with_what_it_knows(expected: PCDNet, tmp_path: Path) -> None:
+    np.savez(tmp_path / "images.npz", image=IMAGES)
+    for name, data in (("file", tmp_path / "images.npz"), ("array", IMAGES)):
+        asked = iter([False, False, True])
+        with pytest.raises(Interrupted, match=rf"stopped after step 3 of 4; go on with resume=True out='.*{name}'"):
+            learned(data, out=tmp_path / name, stop=lambda asked=asked: next(asked))
+    assert same(learned(None, None, out=tmp_path / "file", resume=True), expected)
+    assert same(learned(IMAGES, None, out=tmp_path / "array", resume=True), expected)
+    assert same(learned(IMAGES, SMALL, out=tmp_path / "array", resume=True), expected)  # there is nothing left to do
+    with pytest.raises(PcdnetError, match="does not say which data"):
+        learned(None, None, out=tmp_path / "array", resume=True)
+
+
+def test_without_a_folder_an_interruption_keeps_nothing() -> None:
+    with pytest.raises(Interrupted, match="stopped after step 1 of 4; nothing was kept, as there is no out"):
+        learned(stop=lambda: True)
+
+
+def test_force_starts_anew_and_nothing_else_does(expected: PCDNet, tmp_path: Path) -> None:
+    learned(changes={"train.seed": 1}, out=tmp_path / "run")
+    with pytest.raises(PcdnetError, match="is in use; set resume=True to go on, force=True to start anew"):
+        learned(out=tmp_path / "run")
+    learned(out=tmp_path / "run", force=True)
+    assert same(pcdnet.load(tmp_path / "run"), expected)
+
+
+def test_contradictions_are_reported_with_their_cure(tmp_path: Path) -> None:
+    learned(out=tmp_path / "run")
+    for options, words in (
+        ({"resume": True}, "resume=True needs the folder of the run; give out"),
+        ({"resume": True, "out": tmp_path / "none"}, "is no run"),
+        ({"resume": True, "force": True, "out": tmp_path / "run"}, "give one of them"),
+        (
+            {"resume": True, "out": tmp_path / "run", "changes": {"train.seed": 4}},
+            "with seed=0, not seed=4 and goes on",
+        ),
+        ({"resume": True, "out": tmp_path / "run", "config": "ngsim"}, "num_prototypes=3, not num_prototypes=30"),
+        ({"minutes": 0.0}, "minutes=0.0 is no time to learn in; give more than 0"),
+        ({"device": "abacus"}, "use device='cpu'"),
+        ({"data": None}, "there is nothing to learn from; give data"),
+        ({"data": "tetris"}, "'tetris' is no data known here"),
+        ({"data": IMAGES[0]}, "looks like one image"),
+        ({"changes": {"train.batch": 64}}, "there are 18 scenes for batches of 64; give more, or use batch=18"),
+        ({"changes": {"model.prototype_size": (40, 20)}}, r"use prototype_size=\(35, 20\)"),
+    ):
+        with pytest.raises(PcdnetError, match=words):
+            learned(**options)
