@@ -1,20 +1,12 @@
-"""Small decompositions, and a run that needed no training."""
+"""Small decompositions for the tests of the formats."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import torch
 
-from pcdnet.config import Config
-from pcdnet.data.tetrominoes import true_prototypes
 from pcdnet.decomposition import Decomposition
-from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.record import Record, Results, records
-from pcdnet.run import Origin, RunFolder
 
 NAMES = Names(count=4, given={1: "L", 3: 'odd, "<b>" été'})
 
@@ -43,12 +35,3 @@ def random_records(count: int, seed: int = 0, channels: int = 3) -> tuple[list[D
 def results(made: list[Record], channels: int = 3) -> Results:
     """Records with the names of their prototypes, as formats take them."""
     return Results(made, NAMES, channels)
-
-
-def true_run(folder: Path) -> RunFolder:
-    """A run with the true prototypes of Tetrominoes."""
-    config = Config.preset("tetrominoes")
-    bank = PrototypeBank(*map(torch.from_numpy, true_prototypes()))
-    run = RunFolder.create(folder, config, Origin(data="tetrominoes"))
-    run.save_weights(PCDNet.from_bank(bank, config.model))
-    return run

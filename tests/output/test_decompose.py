@@ -18,7 +18,7 @@ from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.decompose import decompose_files
 from pcdnet.run import RunFolder
-from tests.output.found import true_run
+from tests.runs import true_run
 
 SCENES = generate(6, seed=3)
 

@@ -16,7 +16,7 @@ from pcdnet.errors import PcdnetError
 from pcdnet.names import Names
 from pcdnet.output.drawing import MOST, Kind, figure
 from pcdnet.run import RunFolder
-from tests.output.found import true_run
+from tests.runs import true_run
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ import pytest
 import torch
 from PIL import Image
 
-from pcdnet.config import ModelConfig
 from pcdnet.data.inputs import find_inputs
 from pcdnet.data.tetrominoes import generate
 from pcdnet.errors import PcdnetError
@@ -21,6 +21,7 @@ from pcdnet.names import Names
 from pcdnet.output.journal import Journal
 from pcdnet.output.pictures import KINDS
 from pcdnet.output.pipeline import Pipeline
+from tests.runs import GREY, grey_run
 
 SCENES = generate(6, seed=3)
 
@@ -28,8 +29,8 @@ SCENES = generate(6, seed=3)
 @pytest.fixture(scope="module")
 def model() -> PCDNet:
     """A grey model that finds bright squares in images of any size."""
-    config = ModelConfig(num_prototypes=2, prototype_size=(5, 5), max_objects=2, peaks_per_prototype=2, channels=1)
-    return PCDNet.from_bank(PrototypeBank(torch.ones(2, 5, 5), torch.ones(2, 5, 5)), config)
+    bank = PrototypeBank(torch.ones(2, 5, 5), torch.ones(2, 5, 5))
+    return PCDNet.from_bank(bank, dataclasses.replace(GREY, background=False))
 
 
 @pytest.fixture
@@ -108,11 +109,7 @@ def test_pictures_are_drawn_where_they_are_missing_or_names_have_changed(
 
 
 def test_images_are_fitted_to_a_background_only_where_that_is_asked_for(paths: list[str], tmp_path: Path) -> None:
-    config = ModelConfig(
-        num_prototypes=2, prototype_size=(5, 5), max_objects=2, peaks_per_prototype=2, channels=1, background=True
-    )
-    bank = PrototypeBank(torch.ones(2, 5, 5), torch.ones(2, 5, 5), torch.zeros(1, 20, 30))
-    model = PCDNet.from_bank(bank, config)
+    model = grey_run(tmp_path / "run").load_model()
     pipeline, names, _ = run(model, paths, tmp_path / "a")
     assert names == [paths[0]]
     assert list(pipeline.failed) == paths[1:]

@@ -7,22 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pcdnet.config import Config, ModelConfig
 from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.data.view import View
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
-from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.report import COLOURS, SHOWN, gallery, report, sightings, training_words, usual_colours, where
-from pcdnet.run import Origin, RunFolder
+from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
-from tests.output.found import true_run
+from tests.runs import grey_run, true_run
 
 MADE = generate(9, seed=5)
 SCENES = Scenes(images=MADE.images, labels=MADE.labels, name="nine scenes")
@@ -75,13 +71,7 @@ def test_where_the_data_are_not_known_the_command_does_not_invent_them(run: RunF
 
 
 def test_a_background_and_grey_images_without_ground_truth_make_a_page(tmp_path: Path) -> None:
-    bank = PrototypeBank(torch.ones(2, 5, 5), torch.ones(2, 5, 5), torch.full((1, 20, 30), 0.2))
-    config = ModelConfig(
-        num_prototypes=2, prototype_size=(5, 5), max_objects=2, peaks_per_prototype=2, channels=1, background=True
-    )
-    run = RunFolder.create(tmp_path / "grey", Config(model=config), Origin())
-    run.save_weights(PCDNet.from_bank(bank, config))
-    page = report(tmp_path / "grey", np.full((1, 20, 30, 1), 51, np.uint8)).path
+    page = report(grey_run(tmp_path / "grey").path, np.full((1, 20, 30, 1), 51, np.uint8)).path
     text = page.read_text(encoding="utf-8")
     assert "Background" in text
     assert "FG-ARI" not in text

@@ -13,7 +13,7 @@ from pcdnet.errors import PcdnetError
 from pcdnet.output.tensorboard import board
 from pcdnet.training.evaluation import Evaluation
 from pcdnet.training.loop import Progress
-from tests.output.found import true_run
+from tests.runs import true_run
 
 Given = list[tuple[str, int]]
 SCORES = Evaluation(scenes=1, mse=0.1, objects=1.0, parameters=1, images_per_second=1.0, seconds=1.0)

@@ -11,25 +11,13 @@ import torch
 from benchmarks.serve import serving
 
 from pcdnet.config import Config, ModelConfig
-from pcdnet.data import tetrominoes
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
-from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.network import PCDNet
-from pcdnet.run import Origin, RunFolder, load
+from pcdnet.run import Origin, load
 from pcdnet.scene import Scenes
 from pcdnet.serve.workbench import Workbench
 from tests.oracle.scenes import random_bank, random_scene
-
-
-def make_run(folder: Path) -> Path:
-    """A run folder that needed no training."""
-    config = Config.preset("tetrominoes")
-    prototypes, masks = tetrominoes.true_prototypes()
-    bank = PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks))
-    run = RunFolder.create(folder, config, Origin(data="tetrominoes"))
-    run.save_weights(PCDNet.from_bank(bank, config.model))
-    return folder
+from tests.runs import run_of, true_run
 
 
 def make_workbench(run: Path) -> Workbench:
@@ -50,16 +38,16 @@ def make_grey_workbench(folder: Path) -> Workbench:
         background=True,
         min_error_reduction=0.1,
     )
-    RunFolder.create(folder, Config(model=config), Origin()).save_weights(PCDNet.from_bank(bank, config))
+    run = run_of(folder, bank, Config(model=config), Origin())
     images = torch.stack([random_scene(rng, bank, (40, 56), 1, 4, 0.0) for _ in range(3)])
     pixels = (255 * images).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
-    return Workbench(folder=folder, model=load(folder), samples=Scenes(images=pixels, name="grey"))
+    return Workbench(folder=folder, model=run.load_model(), samples=Scenes(images=pixels, name="grey"))
 
 
 @pytest.fixture(scope="package")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder."""
-    return make_run(tmp_path_factory.mktemp("runs") / "true")
+    return true_run(tmp_path_factory.mktemp("runs") / "true").path
 
 
 @pytest.fixture(scope="package")

@@ -12,13 +12,8 @@ from pcdnet.errors import PcdnetError
 from pcdnet.run import Origin, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.serve.workbench import OFFERED, SAMPLES, Workbench
-from tests.serve.conftest import make_grey_workbench, make_run
-
-
-def trained_on(folder: Path, origin: Origin) -> RunFolder:
-    """A run with the true prototypes of Tetrominoes that says it was trained on other data."""
-    (make_run(folder) / "origin.json").write_text(origin.to_json(), encoding="utf-8")
-    return RunFolder.open(folder)
+from tests.runs import true_run
+from tests.serve.conftest import make_grey_workbench
 
 
 def test_samples_are_of_the_data_of_the_run(run: Path) -> None:
@@ -30,7 +25,7 @@ def test_samples_are_of_the_data_of_the_run(run: Path) -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_without_its_data_a_run_is_served_without_samples(known: bool, tmp_path: Path) -> None:
     gone = str(tmp_path / "gone.npz")
-    run = trained_on(tmp_path / "run", Origin(data=gone if known else None))
+    run = true_run(tmp_path / "run", Origin(data=gone if known else None))
     workbench = Workbench.for_run(run)
     assert workbench.samples is None
     assert workbench.size is None
@@ -55,7 +50,7 @@ def test_samples_are_looked_at_as_the_training_looked(tmp_path: Path) -> None:
 
 
 def test_generated_samples_have_no_stride(tmp_path: Path) -> None:
-    run = trained_on(tmp_path / "run", Origin(data=str(tmp_path / "gone.npz"), view=View(stride=4)))
+    run = true_run(tmp_path / "run", Origin(data=str(tmp_path / "gone.npz"), view=View(stride=4)))
     samples = Workbench.for_run(run, "tetrominoes").samples
     assert samples is not None
     assert len(samples) == OFFERED
