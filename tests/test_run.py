@@ -125,6 +125,7 @@ def test_a_run_is_opened_as_it_was_made(tmp_path: Path) -> None:
     config = Config.preset("ngsim").with_fields(TINY)
     run = RunFolder.create(tmp_path / "new" / "run", config, origin)
     assert RunFolder.open(run.path) == run == RunFolder(tmp_path / "new" / "run", config, origin)
+    assert RunFolder.open(run) is run
     assert not run.has_weights
     assert not run.has_state
     assert run.metrics() == []
@@ -144,8 +145,12 @@ def test_a_saved_model_is_a_run_that_knows_no_data(tmp_path: Path) -> None:
     assert run.origin is None
     assert run.image_size is None
     assert run.load_model().decompose(generate(1, seed=0).images[0]).error < 1
-    with pytest.raises(PcdnetError, match="does not say which data"):
-        run.held_out()
+    for unknown in (run.held_out, run.training_scenes, lambda: pcdnet.evaluate(run), lambda: pcdnet.report(run)):
+        with pytest.raises(PcdnetError, match="does not say which data"):
+            unknown()
+    assert pcdnet.evaluate(run, generate(4, seed=0).images).scenes == 4
+    with pytest.raises(PcdnetError, match="a model alone has no scenes; give data"):
+        pcdnet.evaluate(run.load_model())
     assert len(run.held_out("tetrominoes", count=3)) == 3
 
 
@@ -266,6 +271,7 @@ def test_eval_and_report_score_the_same_images_and_none_of_the_training(
     for command in ("eval", "report"):
         assert main([command, str(out)]) == 0
     np.testing.assert_array_equal(scored[0], scored[1])
+    assert pcdnet.evaluate(out).mse == pcdnet.report(out).scores.mse == real(pcdnet.load(out), scored[0]).mse
     learned = {image.tobytes() for image in RunFolder.open(out).training_scenes()[0].images}
     assert len(learned) == 27
     assert len(scored[0]) == 3

@@ -140,8 +140,10 @@ class RunFolder:
         return run
 
     @staticmethod
-    def open(path: str | Path) -> RunFolder:
-        """An existing run, or a model that was saved from Python."""
+    def open(path: str | Path | RunFolder) -> RunFolder:
+        """An existing run, or a model that was saved from Python; one that is open already stays so."""
+        if isinstance(path, RunFolder):
+            return path
         path = Path(path)
         if not (path / CONFIG).is_file():
             raise PcdnetError(f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made")
@@ -257,13 +259,13 @@ class RunFolder:
         return training_data(self.data, seed=self.config.train.seed, view=self.view_of(None))
 
     def held_out(
-        self, data: str | None = None, *, count: int = HELD_OUT, seed: int = TEST_SEED, view: View = UNCHANGED
+        self, data: str | Path | None = None, *, count: int = HELD_OUT, seed: int = TEST_SEED, view: View = UNCHANGED
     ) -> Scenes:
         """Scenes that the run did not learn from: of its own data, or of others that `data` names.
 
         They are looked at as in training, but for what `view` says otherwise. `seed` is for generated scenes.
         """
-        data = self.data if data is None else data
+        data = self.data if data is None else str(data)
         view = self.view_of(data, view)
         if self.origin is None or not self._is_own(data):
             return open_data(data, count=count, seed=seed, view=view)

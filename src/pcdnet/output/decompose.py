@@ -91,7 +91,7 @@ def decompose_files(
         raise PcdnetError(Setting("stride", stride), " cannot be used; give 1 for every frame, 2 for every other")
     inputs = find_inputs([str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)], without=out)
     if not isinstance(source, PCDNet):
-        source = (source if isinstance(source, RunFolder) else RunFolder.open(source)).load_model(device)
+        source = RunFolder.open(source).load_model(device)
     model = source
     if resize and model.image_size is None:
         raise PcdnetError("the model has no background, so images may have any size; leave out ", Setting("resize"))

@@ -61,7 +61,7 @@ def figure(
         raise PcdnetError(Setting("count", count), f" scenes do not fit a figure; give 1 to {MOST}")
     if seed < 0:
         raise PcdnetError(Setting("seed", seed), " cannot be used; give 0 or more")
-    run = source if isinstance(source, RunFolder) else RunFolder.open(source)
+    run = RunFolder.open(source)
     model = run.load_model(device)
     prototypes, masks, background = model.bank().to_numpy()
     names = [model.names.given.get(p, str(p)) for p in range(len(prototypes))]

@@ -96,13 +96,13 @@ def report(
         run, model, path = None, source, Path(out)
         scenes = to_scenes(data, count=count, seed=seed, view=view)
     else:
-        run = source if isinstance(source, RunFolder) else RunFolder.open(source)
+        run = RunFolder.open(source)
         model = run.load_model(device)
         path = run.report if out is None else Path(out)
         if isinstance(data, np.ndarray | Scenes):
             scenes = to_scenes(data, count=count, view=view)
         else:
-            scenes = run.held_out(None if data is None else str(data), count=count, seed=seed, view=view)
+            scenes = run.held_out(data, count=count, seed=seed, view=view)
     scores = evaluate(model, scenes)
     write_page(_page(model, scenes, scores, run), path)
     return WrittenReport(path=path, data=scenes.name, scores=scores)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pcdnet.data.opening import to_scenes
 from pcdnet.decomposition import Decomposition
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import PcdnetError, Setting
 from pcdnet.metrics import (
     DetectionScores,
     Found,
@@ -30,6 +30,7 @@ from pcdnet.metrics import (
     score_detections,
 )
 from pcdnet.model.network import CHUNK, PCDNet
+from pcdnet.run import RunFolder
 from pcdnet.scene import Boxes, Scenes
 
 
@@ -83,18 +84,23 @@ class Evaluation(DetectionScores):
         return dataclasses.asdict(self)
 
 
-def evaluate(model: PCDNet, data: str | Path | NDArray[np.generic] | Scenes, *, refined: bool = True) -> Evaluation:
+def evaluate(
+    source: PCDNet | RunFolder | str | Path,
+    data: str | Path | NDArray[np.generic] | Scenes | None = None,
+    *,
+    refined: bool = True,
+) -> Evaluation:
     """Decompose scenes and score the result; nothing in the model changes.
 
     Scenes are taken a few at a time, and only numbers are kept of them. The time is that of the decomposition alone.
 
     Parameters
     ----------
-    model
-        The model to score.
+    source
+        The model to score, or a run: its folder, or a RunFolder.
     data
-        Scenes; or images as an array, a name or a path, as `fit` takes them. Scores that need the ground truth
-        are None where it is not known.
+        Scenes; or images as an array, a name or a path, as `fit` takes them; by default scenes of the run's own data
+        that it did not learn from. Scores that need the ground truth are None where it is not known.
     refined
         Whether badly explained images are searched again; without it, selection is plain greedy.
 
@@ -110,7 +116,7 @@ def evaluate(model: PCDNet, data: str | Path | NDArray[np.generic] | Scenes, *, 
     >>> scores.scenes, scores.objects, scores.fg_ari
     (3, 0.0, None)
     """
-    scenes = data if isinstance(data, Scenes) else to_scenes(data)
+    model, scenes = _opened(source, data)
     _check(scenes)
     counted = _counted_kinds(scenes)
     tally, seconds = _Tally(), 0.0
@@ -133,6 +139,18 @@ def evaluate(model: PCDNet, data: str | Path | NDArray[np.generic] | Scenes, *, 
         images_per_second=len(scenes) / seconds,
         seconds=seconds,
     )
+
+
+def _opened(
+    source: PCDNet | RunFolder | str | Path, data: str | Path | NDArray[np.generic] | Scenes | None
+) -> tuple[PCDNet, Scenes]:
+    """The model, and the scenes to score it on."""
+    if not isinstance(source, PCDNet):
+        run = RunFolder.open(source)
+        return run.load_model(), run.held_out(data) if isinstance(data, str | Path | None) else to_scenes(data)
+    if data is None:
+        raise PcdnetError("a model alone has no scenes; give ", Setting("data"))
+    return source, to_scenes(data)
 
 
 def small(value: float) -> str:
