@@ -59,8 +59,8 @@ def test_scenes_say_in_one_line_what_they_are() -> None:
 @pytest.mark.parametrize(
     ("image", "labels", "complaint"),
     [
-        ((4, 5), None, "'a' has an image of shape (4, 5); give height x width x channels"),
-        ((4, 5, 2), None, "'a' has an image of shape (4, 5, 2); give height x width x channels with 1 or 3 channels"),
+        ((4, 5), None, "'a' has an image of shape (4, 5); give height x width x 1 or 3 channels"),
+        ((4, 5, 2), None, "'a' has an image of shape (4, 5, 2); give height x width x 1 or 3 channels"),
         ((4, 5, 3), (5, 4), "'a' has labels of shape (5, 4) for an image of (4, 5); give one label per pixel"),
     ],
 )

@@ -228,13 +228,10 @@ class Config:
         kinds = get_type_hints(Config)
         for name, table in tables.items():
             if name not in kinds:
-                raise PcdnetError(
-                    f"{source} has an unknown section [{name}]{_hint(name, kinds)}; sections are {', '.join(kinds)}"
-                )
+                known = f"sections are {', '.join(kinds)}"
+                raise PcdnetError(f"{source} has an unknown section [{name}]{_hint(name, kinds)}; {known}")
             if not isinstance(table, dict):
-                raise PcdnetError(
-                    f"{source} sets {name} = {table!r}; write a section [{name}] with its fields below it"
-                )
+                raise PcdnetError(f"{source} sets {name} = {table!r}; write a section [{name}], its fields below it")
             sections[name] = _section(kinds[name], name, table, source)
         return Config(**sections)
 
@@ -285,9 +282,8 @@ def _section(kind: type[Any], name: str, table: dict[str, Any], source: str) -> 
     for written, value in table.items():
         key = RENAMED.get(f"{name}.{written}", written)
         if key not in hints:
-            raise PcdnetError(
-                f"{source} has an unknown field {name}.{key}{_hint(key, hints)}; fields are {', '.join(hints)}"
-            )
+            known = f"fields are {', '.join(hints)}"
+            raise PcdnetError(f"{source} has an unknown field {name}.{key}{_hint(key, hints)}; {known}")
         if key in values:
             raise PcdnetError(f"{source} sets {name}.{key} twice, once by an older name; keep one of the two")
         if isinstance(value, str):

@@ -25,9 +25,8 @@ def whole_file(path: str | Path, *cure: str | Setting, shared: bool = False) -> 
             yield file
         partial.replace(path)
     except OSError as error:
-        raise PcdnetError(
-            f"cannot write {path}: {error.strerror or error}; ", *cure or ("choose another place",)
-        ) from None
+        cure = cure or ("choose another place",)
+        raise PcdnetError(f"cannot write {path}: {error.strerror or error}; ", *cure) from None
     finally:
         with suppress(OSError):  # where it cannot be removed it could not be made, which is reported already
             partial.unlink(missing_ok=True)

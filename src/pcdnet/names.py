@@ -108,9 +108,8 @@ def _given(tables: dict[str, Any], prototypes: int, path: Path) -> dict[int, str
         if not isinstance(name, str):
             raise PcdnetError(f"{path} names prototype {key} {name!r:.40}, which is no text; put it in quotes")
         if not key.isascii() or not key.isdecimal() or str(int(key[:9])) != key or int(key) >= prototypes:
-            raise PcdnetError(
-                f"{path} names a prototype {key[:20]!r}, but the model's are 0 to {prototypes - 1}; fix that line"
-            )
+            known = f"the model's are 0 to {prototypes - 1}"
+            raise PcdnetError(f"{path} names a prototype {key[:20]!r}, but {known}; fix that line")
         try:
             name = checked_name(name)
         except PcdnetError as error:

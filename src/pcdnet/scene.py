@@ -26,16 +26,14 @@ class Scene:
     """Where the scene comes from, for messages and output files."""
 
     def __post_init__(self) -> None:
-        if self.image.ndim != 3 or self.image.shape[2] not in (1, 3):
+        shape, labels = self.image.shape, None if self.labels is None else self.labels.shape
+        if len(shape) != 3 or shape[2] not in (1, 3):
             raise PcdnetError(
-                f"scene {self.name!r} has an image of shape {self.image.shape}; "
-                f"give height x width x channels with 1 or 3 channels"
+                f"scene {self.name!r} has an image of shape {shape}; give height x width x 1 or 3 channels"
             )
-        if self.labels is not None and self.labels.shape != self.image.shape[:2]:
-            raise PcdnetError(
-                f"scene {self.name!r} has labels of shape {self.labels.shape} for an image of "
-                f"{self.image.shape[:2]}; give one label per pixel"
-            )
+        if labels not in (None, shape[:2]):
+            problem = f"labels of shape {labels} for an image of {shape[:2]}"
+            raise PcdnetError(f"scene {self.name!r} has {problem}; give one label per pixel")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -47,6 +45,12 @@ class Boxes:
 
     kinds: Int32[np.ndarray, "n"]
     """The kind of every object, as an index into `Scenes.kinds`."""
+
+    @staticmethod
+    def from_rows(rows: Sequence[Sequence[float]]) -> Boxes:
+        """Boxes of which each is top, left, height, width and kind."""
+        values = np.array(rows, np.float64).reshape(-1, 5)
+        return Boxes(corners=values[:, :4].astype(np.float32), kinds=values[:, 4].astype(np.int32))
 
     def __len__(self) -> int:
         return len(self.corners)

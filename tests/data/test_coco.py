@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pcdnet.data import coco
 from pcdnet.data.coco import read
 from pcdnet.errors import PcdnetError
+from pcdnet.scene import Boxes
 
 SOUND: dict[str, Any] = {
     "images": [
@@ -68,7 +69,8 @@ def test_annotations_of_images_that_are_not_listed_are_counted(tmp_path: Path) -
 
 
 def entries(*names: str) -> coco.Annotations:
-    boxes = coco._boxes([])
+    """A file of images without objects."""
+    boxes = Boxes.from_rows([])
     every = tuple(coco.Entry(name=name, size=None, boxes=boxes) for name in names)
     return coco.Annotations(entries=every, kinds=(), strays=0)
 

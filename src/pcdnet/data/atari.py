@@ -136,9 +136,7 @@ def shots(
         mark = hashlib.sha256(frame.tobytes()).digest()
         in_vain = in_vain + 1 if mark in seen else 0
         if in_vain == _PATIENCE:
-            raise PcdnetError(
-                f"{game} shows nothing new after {len(seen)} different frames; ask for fewer, or record another game"
-            )
+            raise PcdnetError(f"{game} shows nothing new after {len(seen)} different frames; ask for fewer")
         if mark not in seen:
             seen.add(mark)
             yield frame, console.getRAM()

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
-import numpy as np
-
 from pcdnet.data.notes import readable
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Boxes
@@ -112,7 +110,7 @@ def _annotations(whole: Any) -> Annotations:
     if len({_key(name) for name, _ in images.values()}) < len(images):
         raise ValueError("two images have the same file_name")
     objects, strays = _objects(whole, list(images), list(kinds))
-    entries = (Entry(name=name, size=size, boxes=_boxes(objects[id])) for id, (name, size) in images.items())
+    entries = (Entry(name=name, size=size, boxes=Boxes.from_rows(objects[id])) for id, (name, size) in images.items())
     return Annotations(entries=tuple(entries), kinds=tuple(kinds.values()), strays=strays)
 
 
@@ -176,8 +174,3 @@ def _corners(annotation: dict[str, Any], where: str) -> list[float]:
     if width < 0 or height < 0:
         raise ValueError(f"{where} has a 'bbox' of {height:g}x{width:g}")
     return [top, left, height, width]
-
-
-def _boxes(objects: list[list[float]]) -> Boxes:
-    values = np.array(objects, np.float64).reshape(-1, 5)
-    return Boxes(corners=values[:, :4].astype(np.float32), kinds=values[:, 4].astype(np.int32))

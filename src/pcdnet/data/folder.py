@@ -95,11 +95,8 @@ def _sound(
 
 def _check_damage(folder: Path, damaged: dict[str, str], count: int) -> None:
     if len(damaged) > MOST_DAMAGED * count:
-        reason = next(iter(damaged.values())).partition("; ")[0]
-        raise PcdnetError(
-            f"{len(damaged)} of {count} images of {folder} cannot be read ({some([*damaged])}: {reason}); "
-            f"fix them, or take them out of the folder"
-        )
+        reason = f"{some([*damaged])}: {next(iter(damaged.values())).partition('; ')[0]}"
+        raise PcdnetError(f"{len(damaged)} of {count} images of {folder} cannot be read ({reason}); fix or remove them")
 
 
 def _images(
@@ -149,10 +146,8 @@ def _ground_truth(
             to_stderr(f"{path} names no image of {folder}, so their ground truth is not known")
             return None, ()
         first = annotations.entries[0].name if annotations.entries else "none"
-        raise PcdnetError(
-            f"{path} names no image of {folder} (its first is {first}); "
-            f"write the files' names under 'file_name', or take it out of the folder"
-        )
+        cure = "write the files' names under 'file_name', or take it out of the folder"
+        raise PcdnetError(f"{path} names no image of {folder} (its first is {first}); {cure}")
     there = {entry.name for entry in entries.values()}
     lost = [] if beside else [entry.name for entry in annotations.entries if entry.name not in there]
     bare = [name for name in sizes if name not in entries]
@@ -167,10 +162,8 @@ def _ground_truth(
 
 def _boxes(path: Path, entry: coco.Entry | None, size: tuple[int, int], view: View) -> Boxes:
     if entry is None:
-        return Boxes(corners=np.zeros((0, 4), np.float32), kinds=np.zeros(0, np.int32))
+        return Boxes.from_rows([])
     if entry.size is not None and entry.size != size:
-        raise PcdnetError(
-            f"{path} says that {entry.name} is {entry.size[0]}x{entry.size[1]}, but it is {size[0]}x{size[1]}; "
-            f"annotate the images as they are"
-        )
+        claimed, found = ("x".join(map(str, sides)) for sides in (entry.size, size))
+        raise PcdnetError(f"{path} says that {entry.name} is {claimed}, but it is {found}; annotate images as they are")
     return view.boxes(entry.boxes, size)

@@ -85,6 +85,7 @@ def read_shape(source: PictureFile, *, most_pixels: int = MOST_PIXELS, name: str
 def _opened(source: PictureFile, most_pixels: int, name: str | None) -> Iterator[tuple[Image.Image, str]]:
     """The picture with its header read; whatever goes wrong until it is closed is reported as one sentence."""
     label = name or (str(source) if isinstance(source, str | Path) else "the picture")
+    too_many = f"more than the limit of {most_pixels:,}; give a smaller picture"
     try:
         # Pillow warns of what is odd; odd pictures are common, and unusable ones raise.
         with (
@@ -99,10 +100,7 @@ def _opened(source: PictureFile, most_pixels: int, name: str | None) -> Iterator
             stream.seek(0)
             with Image.open(stream, formats=_FORMATS) as image:
                 if image.width * image.height > most_pixels:
-                    raise PcdnetError(
-                        f"{label} has {image.height}x{image.width} pixels, more than the limit of {most_pixels:,}; "
-                        f"give a smaller picture"
-                    )
+                    raise PcdnetError(f"{label} has {image.height}x{image.width} pixels, {too_many}")
                 yield image, label
     except PcdnetError:
         raise
@@ -112,9 +110,7 @@ def _opened(source: PictureFile, most_pixels: int, name: str | None) -> Iterator
         kinds = ", ".join(suffix[1:] for suffix in PICTURES)
         raise PcdnetError(f"{label} is no picture of a known kind; give one of {kinds}") from None
     except (Image.DecompressionBombError, MemoryError):
-        raise PcdnetError(
-            f"{label} has more pixels than the limit of {most_pixels:,}; give a smaller picture"
-        ) from None
+        raise PcdnetError(f"{label} has far too many pixels, {too_many}") from None
     except Exception as error:  # decoders that stumble over damage raise nearly anything
         reason = str(getattr(error, "strerror", None) or error) or type(error).__name__
         raise PcdnetError(f"{label} cannot be read as a picture ({reason}); save it again") from None

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 
 from pcdnet.data import atari
-from pcdnet.scene import Boxes, Scenes
+from pcdnet.scene import Boxes, Scenes, visible_boxes
 
 TOP = 25
 """Rows that are taken off the top: those of the score, and of the UFO."""
@@ -80,10 +80,7 @@ def ground_truth(frame: UInt8[np.ndarray, "185 160 3"], ram: UInt8[np.ndarray, "
     """Return the objects of a frame, tight around what is visible of them, given the console's memory."""
     red = frame[:_GROUND, :, 0]
     boxes = [*_aliens(red == _YELLOW, ram), *_shields(red == _ORANGE), *_cannon(red == _GREEN), *_bullets(red == _GREY)]
-    return Boxes(
-        corners=np.array([box[:4] for box in boxes], dtype=np.float32).reshape(-1, 4),
-        kinds=np.array([KINDS.index(box[4]) for box in boxes], dtype=np.int32),
-    )
+    return Boxes.from_rows([(*corners, KINDS.index(kind)) for *corners, kind in boxes])
 
 
 def _aliens(pixels: Bool[np.ndarray, "H W"], ram: UInt8[np.ndarray, "128"]) -> Iterator[_Box]:
@@ -132,9 +129,8 @@ def _bullets(pixels: Bool[np.ndarray, "H W"]) -> Iterator[_Box]:
 
 
 def _tight(pixels: Bool[np.ndarray, "h w"], top: int, left: int, kind: str) -> _Box:
-    rows, columns = np.flatnonzero(pixels.any(axis=1)), np.flatnonzero(pixels.any(axis=0))
-    height, width = int(rows[-1] - rows[0] + 1), int(columns[-1] - columns[0] + 1)
-    return top + int(rows[0]), left + int(columns[0]), height, width, kind
+    ((row, column, height, width),) = filter(None, visible_boxes(pixels.astype(np.int32), 1))
+    return top + row, left + column, height, width, kind
 
 
 def marksman(rng: np.random.Generator, ram: UInt8[np.ndarray, "128"], actions: Sequence[int]) -> tuple[int, int]:

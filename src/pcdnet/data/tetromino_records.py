@@ -16,14 +16,9 @@ from pcdnet.errors import PcdnetError
 from pcdnet.scene import Scenes
 
 # Every entity has its mask and factors; the first one is the background.
-_FEATURES = {
-    "image": (SIZE, SIZE, 3),
-    "mask": (1 + SPRITES, SIZE, SIZE),
-    "shape": (1 + SPRITES,),
-    "color": (1 + SPRITES, 3),
-    "x": (1 + SPRITES,),
-    "y": (1 + SPRITES,),
-}
+_ALL = 1 + SPRITES
+_SHAPES = (SIZE, SIZE, 3), (_ALL, SIZE, SIZE), (_ALL,), (_ALL, 3), (_ALL,), (_ALL,)
+_FEATURES = dict(zip(("image", "mask", "shape", "color", "x", "y"), _SHAPES, strict=True))
 _LAST = SIZE - len(TILE)  # the last row and column that a sprite can begin in
 _RANGES = {"shape": (1, len(SHAPES)), "color": (0, 1), "x": (0, _LAST), "y": (0, _LAST)}
 
@@ -83,7 +78,5 @@ def _checked(features: dict[str, Shaped[np.ndarray, " n"]], name: str, source: s
         return values if name == "image" else values.argmax(axis=0).astype(np.uint8)
     first, last = _RANGES[name]
     if not np.isin(values[1:], np.arange(first, last + 1)).all():
-        raise PcdnetError(
-            f"{name!r} of {source} is {values[1:].tolist()}, not whole numbers from {first} to {last}; {cure}"
-        )
+        raise PcdnetError(f"{name!r} of {source} is {values[1:].tolist()}, not whole from {first} to {last}; {cure}")
     return values[1:].astype(np.int64)

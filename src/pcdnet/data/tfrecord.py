@@ -66,27 +66,27 @@ def _open(path: Path) -> io.BufferedReader:
 def _records(file: io.BufferedReader, path: Path) -> Iterator[bytes]:
     """Yield the data of every record whose length and data have their checksums."""
     for number in count():
-        header = file.read(12)
+        header, record = file.read(12), f"record {number} of {path}"
         if not header:
             return
         if len(header) < 12 or _checksum(header[:8]) != header[8:]:
-            raise PcdnetError(
-                f"{path} is no TFRecord file (its first 12 bytes are no record header); "
-                f"give a .tfrecords file or download it again"
-                if number == 0
-                else f"record {number} of {path} has a damaged header; download the file again"
-            )
+            if number == 0:
+                raise PcdnetError(
+                    f"{path} is no TFRecord file (it begins with no record header); give a .tfrecords file"
+                )
+            raise PcdnetError(f"{record} has a damaged header; download the file again")
         length = int.from_bytes(header[:8], "little")
         if length > _LONGEST_RECORD:
-            problem = f"claims {length} bytes, more than the limit of {_LONGEST_RECORD}"
-            raise PcdnetError(f"record {number} of {path} {problem}; split its data into smaller records")
-        content = file.read(length + 4)
-        if len(content) < length + 4:
-            problem = f"is cut off ({len(content)} of {length + 4} bytes are there)"
-            raise PcdnetError(f"record {number} of {path} {problem}; download the file again")
-        if _checksum(content[:-4]) != content[-4:]:
-            raise PcdnetError(f"record {number} of {path} is damaged (wrong checksum); download the file again")
-        yield content[:-4]
+            raise PcdnetError(
+                f"{record} claims {length} bytes, more than {_LONGEST_RECORD}; split it into smaller ones"
+            )
+        data, checksum = file.read(length), file.read(4)
+        if len(checksum) < 4:
+            there = f"{len(data) + len(checksum)} of {length + 4} bytes are there"
+            raise PcdnetError(f"{record} is cut off ({there}); download the file again")
+        if _checksum(data) != checksum:
+            raise PcdnetError(f"{record} is damaged (wrong checksum); download the file again")
+        yield data
 
 
 def _checksum(data: bytes) -> bytes:
@@ -115,9 +115,7 @@ def parse_example(record: bytes, source: str = "the record") -> dict[str, Shaped
                         if kind in _PARSERS and wire == _BYTES:
                             features[name] = _PARSERS[kind](content)
     except (_MalformedError, UnicodeDecodeError) as error:
-        raise PcdnetError(
-            f"{source} is no tf.train.Example ({error}); give a file of such records or download it again"
-        ) from None
+        raise PcdnetError(f"{source} is no tf.train.Example ({error}); give a file of such records") from None
     return features
 
 

@@ -50,11 +50,9 @@ class View:
         top, left, height, width = part = self.crop or (0, 0, H, W)
         if min(top, left) < 0 or min(height, width) < 1 or top + height > H or left + width > W:
             problem = "is empty or begins outside of images" if size is None else f"leaves {what} of {H}x{W}"
-            raise PcdnetError(
-                f"the crop of {height}x{width} at row {top}, column {left} {problem}; give top, left, height and width "
-                f"of a part of the images as ",
-                Setting("crop"),
-            )
+            crop = f"the crop of {height}x{width} at row {top}, column {left}"
+            cure = "give top, left, height and width of a part of the images as ", Setting("crop")
+            raise PcdnetError(f"{crop} {problem}; ", *cure)
         return part
 
     def size(self, size: tuple[int, ...], what: str = "images") -> tuple[int, int]:

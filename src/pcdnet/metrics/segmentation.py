@@ -79,19 +79,15 @@ def mask_iou(target: Labels, prediction: Labels) -> Float64[np.ndarray, "true pr
 def score(targets: Sequence[Labels] | Labels, predictions: Sequence[Labels] | Labels) -> Scores:
     """Return the mean scores over scenes, given as two equally long stacks or lists of (H W) label maps."""
     if len(targets) != len(predictions):
-        raise PcdnetError(
-            f"there are {len(targets)} true and {len(predictions)} predicted label maps; "
-            f"give one prediction for every scene"
-        )
+        counts = f"{len(targets)} true and {len(predictions)} predicted label maps"
+        raise PcdnetError(f"there are {counts}; give one prediction for every scene")
     if len(targets) == 0:
         raise PcdnetError("there are 0 scenes to score; give at least one label map")
     parts = []
     for index, (target, prediction) in enumerate(zip(targets, predictions, strict=True)):
         if np.ndim(target) != 2:
-            raise PcdnetError(
-                f"the true label map of scene {index} has shape {np.shape(target)}; "
-                f"give height x width maps, and a single map as a list of one"
-            )
+            problem = f"the true label map of scene {index} has shape {np.shape(target)}"
+            raise PcdnetError(f"{problem}; give height x width maps, and a single map as a list of one")
         parts.append(_scene_scores(_overlap(*_checked(target, prediction, f" of scene {index}"))))
     return combined(parts)
 
@@ -119,21 +115,17 @@ def _checked(
 ) -> tuple[Integer[np.ndarray, "*shape"], Integer[np.ndarray, "*shape"]]:
     maps = {"true": np.asarray(target), "predicted": np.asarray(prediction)}
     for name, labels in maps.items():
-        if labels.dtype.kind not in "iu":
-            raise PcdnetError(
-                f"the {name} labels{which} are of type {labels.dtype}; "
-                f"give integers, 0 for background and 1, 2, ... for objects"
-            )
-        if labels.size and labels.min() < 0:
-            raise PcdnetError(
-                f"the {name} labels{which} go down to {labels.min()}; give 0 for background and 1, 2, ... for objects"
-            )
-    if maps["true"].shape != maps["predicted"].shape:
-        raise PcdnetError(
-            f"the true labels{which} have shape {maps['true'].shape} and the predicted ones "
-            f"{maps['predicted'].shape}; give one label for every pixel of the same image"
-        )
-    return maps["true"], maps["predicted"]
+        problem = f"are of type {labels.dtype}" if labels.dtype.kind not in "iu" else ""
+        if not problem and labels.min(initial=0) < 0:
+            problem = f"go down to {labels.min()}"
+        if problem:
+            cure = "give integers, 0 for background and 1, 2, ... for objects"
+            raise PcdnetError(f"the {name} labels{which} {problem}; {cure}")
+    true, predicted = maps.values()
+    if true.shape != predicted.shape:
+        problem = f"have shape {true.shape} and the predicted ones {predicted.shape}"
+        raise PcdnetError(f"the true labels{which} {problem}; give one label for every pixel of the same image")
+    return true, predicted
 
 
 def _overlap(target: Integer[np.ndarray, "*shape"], prediction: Integer[np.ndarray, "*shape"]) -> _Overlap:
