@@ -40,7 +40,7 @@ def test_the_file_holds_images_masks_labels_and_factors_that_agree(tmp_path: Pat
 def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
     target = tmp_path / "a.npz"
     target.write_bytes(b"precious")
-    with pytest.raises(PcdnetError, match="exists already; use --force"):
+    with pytest.raises(PcdnetError, match="exists already; use force=True"):
         save_scenes(generate(1, seed=0), target)
     assert target.read_bytes() == b"precious"
     save_scenes(generate(1, seed=0), target, force=True)
