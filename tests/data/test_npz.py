@@ -134,6 +134,7 @@ def test_boxes_may_be_without_kinds_and_none_at_all(tmp_path: Path) -> None:
         ("kinds", None, "the array 'box_kind' but not 'kinds'"),
         ("kinds", np.array([1, 2, 3]), "'kinds' .* is of type int64; save names of at most 200"),
         ("kinds", np.array([None, "a"], object), "'kinds' .* is of type object"),
+        ("kinds", np.array([], object), "'kinds' .* is of type object"),
         ("kinds", np.array([["car"]]), "'kinds' .* has shape .1, 1.; save a list"),
         ("kinds", np.array(["x" * 201]), "names of at most 200 characters"),
         ("scored", np.array(["van"]), "'scored' .* has .'van'.; save names that 'kinds' has"),

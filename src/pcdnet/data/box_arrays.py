@@ -30,7 +30,7 @@ def check_header(name: str, label: str, shape: tuple[int, ...], dtype: np.dtype[
     if name in ("kinds", "scored"):
         if len(shape) != 1 or shape[0] > MOST_KINDS:
             raise PcdnetError(f"{label} has shape {shape}; save a list of at most {MOST_KINDS:,} names")
-        if shape[0] and (dtype.kind != "U" or dtype.itemsize > 4 * LONGEST_KIND):
+        if dtype.hasobject or (shape[0] and (dtype.kind != "U" or dtype.itemsize > 4 * LONGEST_KIND)):
             raise PcdnetError(f"{label} is of type {dtype}; save names of at most {LONGEST_KIND} characters")
         return
     kinds, words, sides, form = (

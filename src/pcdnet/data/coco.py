@@ -57,8 +57,8 @@ class Annotations:
         """
         written = {_key(entry.name): entry for entry in self.entries}
         if within is not None:
-            keys = {name: (_key(f"{within}/{name}"), _key(name)) for name in names}
-            return {name: written[key] for name in names for key in reversed(keys[name]) if key in written}
+            keys = [(name, key) for name in names for key in (_key(name), _key(f"{within}/{name}"))]  # the last counts
+            return {name: written[key] for name, key in keys if key in written}
         found = {name: written[_key(name)] for name in names if _key(name) in written}
         ends = Counter(_last(entry.name) for entry in self.entries)
         here = Counter(map(_last, names))

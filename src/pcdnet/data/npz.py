@@ -26,6 +26,7 @@ from pcdnet.scene import Scenes
 
 _LABELS = ("labels", "mask")
 _PIECE = 16 * 2**20
+_PARSERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _LONGEST_HEADER = 10_000  # characters; NumPy's own limit for headers that are parsed
 
 
@@ -105,10 +106,10 @@ def _opened(path: Path, *, ground_truth: bool = False) -> Iterator[dict[str, _Me
             if "image" not in names:
                 there = some(names, 5) or "nothing"
                 raise PcdnetError(f"{path} has no array 'image' (it holds {there}); save it under that name")
-            known = (
-                [*[name for name in _LABELS if name in names][:1], *box_arrays.wanted(names)] if ground_truth else []
-            )
-            members = {name: _member(file, name, path, stack) for name in ("image", *known)}
+            wanted = ["image"]
+            if ground_truth:
+                wanted += [*[name for name in _LABELS if name in names][:1], *box_arrays.wanted(names)]
+            members = {name: _member(file, name, path, stack) for name in wanted}
             _check_headers(members)
             yield members
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
@@ -120,12 +121,8 @@ def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _
     stream = stack.enter_context(file.open(f"{name}.npy" if f"{name}.npy" in file.namelist() else name))
     assert isinstance(stream, zipfile.ZipExtFile)
     try:
-        version = np.lib.format.read_magic(stream)
-        if version not in ((1, 0), (2, 0)):
-            raise PcdnetError(f"{label} has format version {version}; save it again with numpy.savez")
-        parse = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = parse(stream, max_header_size=_LONGEST_HEADER)
-    except ValueError:
+        shape, fortran, dtype = _PARSERS[np.lib.format.read_magic(stream)](stream, max_header_size=_LONGEST_HEADER)
+    except (ValueError, KeyError):
         raise PcdnetError(f"{label} has no readable header; save it again with numpy.savez") from None
     if fortran and len(shape) > 1:
         raise PcdnetError(f"{label} is stored column by column; save numpy.ascontiguousarray of it")

@@ -34,13 +34,8 @@ _PICTURES = (
 )
 # fmt: on
 
-SHAPES: Int64[np.ndarray, "19 4 2"] = np.array(
-    [
-        [(row, column) for row, line in enumerate(picture.split("/")) for column, c in enumerate(line) if c == "#"]
-        for picture in _PICTURES
-    ],
-    dtype=np.int64,
-)
+_TILES = [[[sign == "#" for sign in line] for line in picture.split("/")] for picture in _PICTURES]
+SHAPES: Int64[np.ndarray, "19 4 2"] = np.array([np.argwhere(tiles) for tiles in _TILES])
 """The four tiles (row, column) of every tetromino; the original's shape ids are larger by 1."""
 
 TILE: UInt8[np.ndarray, "5 5"] = np.array(

@@ -48,19 +48,16 @@ def claimed_records(path: Path) -> int:
     with readable(path, "a .tfrecords file"), _open(path) as records, path.open("rb") as file:
         first = next(_records(records, path), b"")
         size = file.seek(0, io.SEEK_END)
-        if _is_zipped(path):
+        if isinstance(records.raw, gzip.GzipFile):
             file.seek(-4, io.SEEK_END)
             size = int.from_bytes(file.read(), "little")  # gzip ends with the size modulo 2**32
     return size // (len(first) + 16)
 
 
-def _is_zipped(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-
-
 def _open(path: Path) -> io.BufferedReader:
-    return io.BufferedReader(gzip.open(path, "rb"), 2**20) if _is_zipped(path) else path.open("rb")
+    with path.open("rb") as file:
+        zipped = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    return io.BufferedReader(gzip.open(path, "rb"), 2**20) if zipped else path.open("rb")
 
 
 def _records(file: io.BufferedReader, path: Path) -> Iterator[bytes]:
