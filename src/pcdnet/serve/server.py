@@ -52,7 +52,7 @@ def address(bound: socket.socket) -> str:
 
 
 def make_server(app: FastAPI) -> uvicorn.Server:
-    """A server for the app: `run(sockets=[...])` works until it is told to end."""
+    """A server for the app: `run(sockets=[...])` works until it is asked to end."""
     config = uvicorn.Config(
         app,
         log_level="warning",
