@@ -102,7 +102,7 @@ def test_entries_are_matched_by_name_and_never_by_guess(
         ("", "Expecting value"),
         ("{", "Expecting"),
         ("[]", "no JSON object"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "recursion"),
         ('{"images": NaN}', "NaN is no number"),
         ('{"images": ' + "9" * 5000 + "}", "digits"),
         (changed("images", to=None), "no list 'images'"),
@@ -125,7 +125,7 @@ def test_entries_are_matched_by_name_and_never_by_guess(
     ],
 )
 def test_files_that_are_no_coco_are_refused_with_the_entry(content: object, complaint: str, tmp_path: Path) -> None:
-    with pytest.raises(PcdnetError, match=f"is no annotation file in COCO form .*{complaint}.*; export it again"):
+    with pytest.raises(PcdnetError, match=f"is no sound annotation file in COCO form .*{complaint}.*; export it again"):
         read(saved(tmp_path, content))
 
 
@@ -135,7 +135,7 @@ def test_what_is_no_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(PcdnetError, match="cannot be read .*; give"):
         read(tmp_path)
     (tmp_path / "latin.json").write_bytes(b'{"\xff": 1}')
-    with pytest.raises(PcdnetError, match="is no annotation file"):
+    with pytest.raises(PcdnetError, match="is no sound annotation file"):
         read(tmp_path / "latin.json")
     monkeypatch.setattr(coco, "MOST_BYTES", 10)
     with pytest.raises(PcdnetError, match="more than the limit of 0 MiB; split it"):

@@ -78,19 +78,13 @@ def _last(name: str) -> str:
 
 def read(path: Path) -> Annotations:
     """Return the annotations of a COCO file; of each, `bbox` counts, and neither segmentation nor keypoints."""
-    try:
-        with readable(path, "an annotation file in COCO form"):
-            size = path.stat().st_size
-            if size > MOST_BYTES:
-                limit = f"{size / 2**20:.0f} MiB, more than the limit of {MOST_BYTES / 2**20:.0f} MiB"
-                raise PcdnetError(f"{path} has {limit}; split it, or leave out segmentations")
-            text = path.read_text(encoding="utf-8-sig")
-        return _annotations(json.loads(text, parse_constant=_no_number))
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise PcdnetError(
-            f"{path} is no annotation file in COCO form ({reason}); export it again, or rename it if it is none"
-        ) from None
+    damage, cure = (ValueError, RecursionError), "export it again, or rename it if it is none"
+    with readable(path, "an annotation file in COCO form", damage, cure):
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            limit = f"{size / 2**20:.0f} MiB, more than the limit of {MOST_BYTES / 2**20:.0f} MiB"
+            raise PcdnetError(f"{path} has {limit}; split it, or leave out segmentations")
+        return _annotations(json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_no_number))
 
 
 def _annotations(whole: Any) -> Annotations:
