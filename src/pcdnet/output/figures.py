@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Integer, UInt8
+from jaxtyping import Float, UInt8
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
@@ -95,7 +95,7 @@ def object_sheet(
         objects = dict.fromkeys((f"object {n + 1}" for n in range(most)), INK)
         rows = list(zip(pairs, alone, strict=True))
         return _table(rows, [dict.fromkeys(PAIR, INK), objects], readable_scale(width)).figure
-    kinds = [found.prototype_ids for found in decompositions]
+    alone, kinds = [each[:CUT_OUTS] for each in alone], [found.prototype_ids.tolist() for found in decompositions]
     return _pulled_apart(pairs, alone, kinds, prototypes.shape[1:], fitting_scale(width, 4))
 
 
@@ -257,7 +257,7 @@ def _table(
 def _pulled_apart(
     pairs: Sequence[Sequence[UInt8[np.ndarray, "_ _ 3"]]],
     alone: Sequence[Sequence[UInt8[np.ndarray, "h w 3"]]],
-    kinds: Sequence[Integer[np.ndarray, "_"]],
+    kinds: Sequence[Sequence[int]],
     frame: tuple[int, int],
     scale: float,
 ) -> Figure:
@@ -267,17 +267,16 @@ def _pulled_apart(
     left = EDGE + 2 * (size[1] + GAP) + GAP
     room = max(TEXT_WIDTH - EDGE - left, 4 * (frame[1] + GAP))
     # Cut-outs may stand a little taller than wide images, or they would be tiny beside them.
-    grid = Grid.fitting(frame, min(CUT_OUTS, max(map(len, alone))), room, max(size[0], size[1] * 3 // 5))
-    heights = [max(size[0], grid.height(min(CUT_OUTS, len(objects)))) for objects in alone]
+    grid = Grid.fitting(frame, max(map(len, alone)), room, max(size[0], size[1] * 3 // 5))
+    heights = [max(size[0], grid.height(len(objects))) for objects in alone]
     sheet = Sheet(height=2 * EDGE + HEADER + sum(heights) + 2 * GAP * (len(pairs) - 1), width=left + room + EDGE)
     for place, heading in zip(lefts, PAIR, strict=True):
         sheet.text(EDGE + HEADER - 10, place + size[1] / 2, heading)
     sheet.text(EDGE + HEADER - 10, left + room / 2, "objects, front to back")
     top = EDGE + HEADER
-    for pair, objects, colours, height in zip(pairs, alone, map(prototype_colours, kinds), heights, strict=True):
+    for pair, objects, own, height in zip(pairs, alone, kinds, heights, strict=True):
         for place, picture in zip(lefts, pair, strict=True):
             sheet.panel(top, place, size, picture)
-        for n, picture in enumerate(objects[:CUT_OUTS]):
-            grid.draw(sheet, top, left, n, picture, colours[n])
+        grid.draw(sheet, top, left, objects, own)
         top += height + 2 * GAP
     return sheet.figure

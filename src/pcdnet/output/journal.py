@@ -49,11 +49,12 @@ class Journal:
         self._file = locked_file(self._path)
         self.entries: dict[str, Entry] = {}
         self.whole: dict[str, tuple[tuple[int, int], int]] = {}
-        head = json.loads(json.dumps({"format": FORMAT, **settings}))
-        former = self._head()
-        self.anew = former is not None and (force or former != head)
+        head = {"format": FORMAT, **settings}
+        former = self._file.readline(2**16)
+        same = former == _text(head)
+        self.anew = former.endswith(b"\n") and (force or not same)
         """Whether results were there that are of no use any more."""
-        if former == head and not force:
+        if same and not force:
             self._read()
         else:
             self._file.truncate(0)
@@ -68,7 +69,7 @@ class Journal:
 
     def add(self, lines: Sequence[dict[str, Any]]) -> None:
         """Add lines at the end, safe from whatever comes."""
-        texts = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
+        texts = list(map(_text, lines))
         try:
             place = self._file.seek(0, os.SEEK_END)
             self._file.write(b"".join(texts))
@@ -93,14 +94,6 @@ class Journal:
     def records(self, places: Sequence[int]) -> Records:
         """The records at those places, read when they are gone through."""
         return Records(self._file, places)
-
-    def _head(self) -> dict[str, Any] | None:
-        self._file.seek(0)
-        with suppress(ValueError):
-            head = json.loads(self._file.readline(2**16))
-            if isinstance(head, dict):
-                return head
-        return None
 
     def _read(self) -> None:
         """Take in the lines after the first, up to the one that was cut off."""
@@ -150,3 +143,7 @@ def checked_folder(folder: Path, *, force: bool) -> Path:
         cure = Setting("out"), ", or add ", Setting("force", True), " to write there"
         raise PcdnetError(f"{folder} holds other things than results; choose another ", *cure)
     return made(folder)
+
+
+def _text(line: dict[str, Any]) -> bytes:
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"

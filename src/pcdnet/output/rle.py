@@ -38,17 +38,15 @@ def _lengths(
     owner: Int[np.ndarray, "R"], start: Int[np.ndarray, "R"], end: Int[np.ndarray, "R"], total: int, objects: int
 ) -> tuple[Int[np.ndarray, "L"], Int[np.ndarray, "L"]]:
     """Lengths of runs, zeros and ones in turn, and whose they are, from the runs of ones sorted by object."""
-    new = np.ones(len(owner), bool)
-    new[1:] = owner[1:] != owner[:-1]
-    before = np.where(new, 0, np.concatenate([[0], end[:-1]]))  # where the zeros before a run of ones begin
-    pairs = np.stack([start - before, end - start], axis=1).reshape(-1)
-    covered = np.zeros(objects, np.int64)
-    covered[owner] = end  # the last run of an object is the last to be written
-    rest = (covered < total).nonzero()[0]
-    lengths = np.concatenate([pairs, total - covered[rest]])
-    owners = np.concatenate([owner.repeat(2), rest])
+    owners = np.concatenate([owner.repeat(2), np.arange(objects)])
     order = np.argsort(owners, kind="stable")
-    return lengths[order], owners[order]
+    # Where a run ends: the zeros before ones, the ones, and after all of an object's the picture.
+    edges = np.concatenate([np.stack([start, end], axis=1).reshape(-1), np.full(objects, total)])[order]
+    owners = owners[order]
+    first = np.diff(owners, prepend=-1) > 0
+    lengths = np.where(first, edges, np.diff(edges, prepend=0))
+    kept = (lengths > 0) | ~np.append(first[1:], True)  # a picture that ends with ones has no zeros behind them
+    return lengths[kept], owners[kept]
 
 
 def _words(lengths: Int[np.ndarray, "L"], owners: Int[np.ndarray, "L"], objects: int) -> list[str]:

@@ -7,7 +7,7 @@ wide as the text of a paper, where the frames of the images allow it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,7 +105,7 @@ class Grid:
         smallest = max(1, -(-CUT_OUT // max(frame)))
         for scale in range(max(smallest, PANEL // min(frame)), smallest - 1, -1):
             size = (frame[0] * scale, frame[1] * scale)
-            grid = Grid(max(1, (width + GAP) // (size[1] + 2 * LINE + GAP)), size)
+            grid = Grid(max(1, (width + GAP) // (size[1] + STEP)), size)
             if grid.height(count) <= height:
                 break
         return grid
@@ -119,19 +119,15 @@ class Grid:
         return self.size[0] + 2 * LINE + NUMBER
 
     def draw(
-        self,
-        sheet: Sheet,
-        top: int,
-        left: int,
-        n: int,
-        picture: UInt8[np.ndarray, "h w 3"],
-        frame: UInt8[np.ndarray, "3"],
+        self, sheet: Sheet, top: int, left: int, pictures: Sequence[UInt8[np.ndarray, "h w 3"]], kinds: Iterable[int]
     ) -> None:
-        """Draw the n-th picture of a grid whose corner is at `top`, `left`."""
-        top += n // self.columns * self._row + NUMBER + LINE
-        left += n % self.columns * (self.size[1] + 2 * LINE + GAP) + LINE
-        sheet.text(top - LINE - 2, left + self.size[1] / 2, str(n + 1), FAINT, points=SMALL_POINTS)
-        sheet.panel(top, left, self.size, picture, frame)
+        """Draw pictures with their numbers, from a corner on, in frames of the colours of their prototypes."""
+        w, first = self.size[1], top + NUMBER + LINE
+        for n, (picture, kind) in enumerate(zip(pictures, kinds, strict=False)):
+            y = first + n // self.columns * self._row
+            x = left + n % self.columns * (w + STEP) + LINE
+            sheet.text(y - LINE - 2, x + w / 2, str(n + 1), FAINT, points=SMALL_POINTS)
+            sheet.panel(y, x, self.size, picture, prototype_colours(np.array(kind)))
 
 
 class Bands:
