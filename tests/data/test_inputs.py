@@ -114,7 +114,7 @@ def test_a_file_of_records_is_streamed(tmp_path: Path) -> None:
     assert numbers == (0, 1, 2)
     np.testing.assert_array_equal(np.stack(images), scenes.images)
     assert (records.source.name, records.count(), records.image_name(2)) == (
-        "tfrecords",
+        "tetromino-records",
         3,
         f"{tmp_path}/a.tfrecords#2",
     )
