@@ -69,7 +69,10 @@ def make_server(app: FastAPI) -> uvicorn.Server:
 def _bound(host: str, port: int) -> socket.socket:
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-    return socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=both)
+    taken = socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=both)
+    # Connections inherit it: without it the end of every answer waits some 40 ms for an acknowledgement.
+    taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return taken
 
 
 def _free(host: str, port: int) -> int | None:
