@@ -34,6 +34,7 @@ SOUND: dict[str, Any] = {
 
 
 def saved(folder: Path, content: object) -> Path:
+    """A file of this JSON, or of this text."""
     path = folder / "annotations.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
     return path

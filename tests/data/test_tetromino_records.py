@@ -21,6 +21,7 @@ needs_genuine = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def scenes() -> TetrominoScenes:
+    """A few scenes, to be written as records."""
     return generate(4, seed=3)
 
 

@@ -23,10 +23,12 @@ from pcdnet.errors import PcdnetError
 
 @pytest.fixture(scope="module")
 def scenes() -> TetrominoScenes:
+    """Scenes enough to show every shape, colour and place."""
     return generate(2000, seed=3)
 
 
 def turned(shape: np.ndarray) -> frozenset[tuple[int, int]]:
+    """The tiles of a shape after a quarter turn."""
     cells = np.stack([shape[:, 1], -shape[:, 0]], axis=1)
     return frozenset(map(tuple, (cells - cells.min(axis=0)).tolist()))
 

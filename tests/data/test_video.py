@@ -23,6 +23,7 @@ MANY = 20
 
 
 def levels(number: int) -> int:
+    """How bright a frame is."""
     return 10 * number + 20
 
 
@@ -41,6 +42,7 @@ def made(path: Path, number: int = MANY, pixels: str | None = None, codec: str |
 
 
 def brightness(images: np.ndarray) -> list[float]:
+    """How bright each frame has become."""
     return [float(image[36:, 40:].mean()) for image in images]
 
 
