@@ -195,7 +195,9 @@ def test_what_is_written_is_what_was_made(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(image, original)
 
 
-def test_finding_everything_scores_full_marks(made: Pictures) -> None:
+def test_finding_everything_scores_full_marks_that_json_can_hold(made: Pictures) -> None:
+    for score in (scoring.icons, scoring.sheet, scoring.plain, scoring.spots, scoring.depth):
+        json.dumps(score(made, everything(made)))
     for score in (scoring.icons, scoring.sheet, scoring.plain, scoring.spots):
         found = score(made, everything(made))
         assert (found["f1"], found["purity"]) == (1, 1)
@@ -211,7 +213,11 @@ def test_prototypes_without_a_kind_are_junk_and_a_second_one_of_a_kind_is_a_doub
     assert (full["kinds_found"], full["junk"], full["doubles"]) == (9, 0, 0)
     assert scoring.icons(made, dataclasses.replace(all_found, prototypes=13))["junk"] == 4
     split = [
-        dataclasses.replace(one, prototypes=np.where(one.prototypes == 3, 9 + n % 2, one.prototypes))
+        dataclasses.replace(
+            one,
+            prototypes=np.where(one.prototypes == 3, 9 + n % 2, one.prototypes),
+            kinds=[f"{9 + n % 2}" if kind == "3" else kind for kind in one.kinds],
+        )
         for n, one in enumerate(all_found.found)
     ]
     twice = scoring.icons(made, outcome(split, 10))

@@ -52,7 +52,7 @@ SETS = {
     "icons": Set(
         lambda seed: icons.make(300, seed),
         scoring.icons,
-        {"kinds_found": (9, 9), "junk": (0, 0), "f1": (0.98, 1)},
+        {"kinds_found": (9, 9), "junk": (0, 0), "doubles": (0, 0), "f1": (0.98, 1)},
         lambda seed: icons.make(100, seed),
     ),
     "sheet": Set(sheet.make, scoring.sheet, {"count_error": (0, 0)}),

@@ -32,24 +32,19 @@ Figures: TypeAlias = dict[str, Any]
 
 
 def icons(pictures: Pictures, outcome: Outcome) -> Figures:
-    """F1, kinds that are found, and prototypes that stand for none or for the same as another."""
+    """F1, kinds that are found, prototypes that stand for none, and found kinds that stand for the same as another."""
     partners = matched(pictures, outcome.found)
-    often = np.bincount(np.concatenate([true.kinds for true in pictures.ground_truth]), minlength=len(pictures.kinds))
     votes = _votes(pictures, partners, [found.kinds for found in outcome.found])
-    by_kind = Counter(dict.fromkeys(range(len(pictures.kinds)), 0))
-    for times in votes.values():
-        kind, count = times.most_common(1)[0]
-        by_kind[kind] += count
-    useful = [
-        kind
-        for times in _votes(pictures, partners, [found.prototypes.tolist() for found in outcome.found]).values()
-        for kind, count in times.most_common(1)
-        if count >= max(1, RARE * often[kind])
-    ]
+    often = Counter(kind for true in pictures.ground_truth for kind in true.kinds.tolist())
+    times = Counter[int]()
+    for counts in votes.values():
+        times.update(dict(counts.most_common(1)))
+    kinds = _stood_for(votes, often)
+    useful = _stood_for(_votes(pictures, partners, [found.prototypes.tolist() for found in outcome.found]), often)
     return {
-        "kinds_found": sum(count > often[kind] / 2 for kind, count in by_kind.items()),
+        "kinds_found": sum(times[kind] > often[kind] / 2 for kind in often),
         "junk": outcome.prototypes - len(useful),
-        "doubles": len(useful) - len(set(useful)),
+        "doubles": len(kinds) - len(set(kinds)),
         "purity": _purity(votes),
         **detection(pictures, outcome.found, partners),
     }
@@ -162,6 +157,12 @@ def _votes(
             if t >= 0:
                 votes[name][int(true.kinds[t])] += 1
     return votes
+
+
+def _stood_for(votes: dict[Hashable, Counter[int]], often: Counter[int]) -> list[int]:
+    """The true kinds that names stand for, without names that stand for a kind too rarely to matter."""
+    usual = [times.most_common(1)[0] for times in votes.values()]
+    return [kind for kind, count in usual if count >= RARE * often[kind]]
 
 
 def _purity(votes: dict[Hashable, Counter[int]]) -> float:
