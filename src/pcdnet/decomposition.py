@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int32
+from jaxtyping import Bool, Float, Float32, Int32
 from PIL import Image
 
 from pcdnet.colours import as_rgb, instance_colours
@@ -23,6 +23,15 @@ from pcdnet.scene import visible_boxes
 
 FORMAT = "pcdnet-decomposition-1"
 """Names the schema of `to_dict`."""
+
+
+class BankArrays(NamedTuple):
+    """What objects look like: the prototypes of a model with their masks, and what is behind them."""
+
+    prototypes: Float[np.ndarray, "P h w"]
+    masks: Float[np.ndarray, "P h w"]
+    background: Float[np.ndarray, "H W C"] | None = None
+    """None stands for black."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.data.view import View
-from pcdnet.decomposition import Decomposition
+from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.names import Names
 from pcdnet.output.report import COLOURS, SHOWN, gallery, report, sightings, training_words, usual_colours, where
@@ -138,8 +138,8 @@ def test_a_wrong_cut_is_worse_than_a_bad_picture() -> None:
 
 def test_colours_and_places_are_those_of_the_objects(run: RunFolder) -> None:
     things = run.load_model().decompose_all(MADE.images)
-    prototypes, masks = true_prototypes()
-    seen = sightings(things, prototypes, masks)
+    bank = BankArrays(*true_prototypes())
+    seen = sightings(things, bank)
     assert len(seen) == 19
     for p, sighting in enumerate(seen):
         used = p in MADE.shapes
@@ -150,7 +150,7 @@ def test_colours_and_places_are_those_of_the_objects(run: RunFolder) -> None:
     square = int(MADE.shapes[0, 0])
     channels = {tuple((colour > 40).tolist()) for colour, _ in seen[square].colours}
     assert tuple((MADE.colours[0, 0] > 0).tolist()) in channels
-    assert [item.places for item in sightings([found(1.0)], prototypes, masks)] == [None] * 19
+    assert [item.places for item in sightings([found(1.0)], bank)] == [None] * 19
 
 
 def test_usual_colours_come_by_frequency_and_near_ones_are_one() -> None:

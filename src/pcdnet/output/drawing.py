@@ -63,16 +63,14 @@ def figure(
         raise PcdnetError(Setting("seed", seed), " cannot be used; give 0 or more")
     run = RunFolder.open(source)
     model = run.load_model(device)
-    prototypes, masks, background = model.bank().to_numpy()
-    names = [model.names.given.get(p, str(p)) for p in range(len(prototypes))]
+    bank, names = model.bank().to_numpy(), [model.names.given.get(p, str(p)) for p in range(len(model.names))]
     if kind == "prototypes":
-        return prototype_sheet(prototypes, masks, names)
+        return prototype_sheet(bank, names)
     pixels = _images(run, data, count, seed, view)
     found, images = model.decompose_all(pixels), pixels.astype(np.float32) / 255
     if kind == "segmentation":
-        return segmentation_sheet(images, found, prototypes, masks, names)
-    # Where the background is not black, objects may be: grey shows dark ones and bright ones alike.
-    return object_sheet(images, found, prototypes, masks, behind=0.0 if background is None else 0.5)
+        return segmentation_sheet(images, found, bank, names)
+    return object_sheet(images, found, bank)
 
 
 def _images(run: RunFolder, data: str | None, count: int, seed: int, view: View) -> UInt8[np.ndarray, "n H W C"]:

@@ -16,10 +16,10 @@ from matplotlib import colormaps
 from PIL import Image, features
 
 from pcdnet.colours import as_hex, as_rgb, prototype_colours
-from pcdnet.decomposition import Decomposition
+from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.files import whole_file
 from pcdnet.output.curves import learning_curves
-from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels, tight_frame
+from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels
 from pcdnet.output.scores import known_scores
 from pcdnet.training.events import in_words, listed
 
@@ -103,9 +103,7 @@ class Page:
     """How long training took, in words."""
     scores: Mapping[str, Any]
     """Scores by the names of `eval --json`; those that are None or missing are left out."""
-    prototypes: Float[np.ndarray, "P h w"]
-    masks: Float[np.ndarray, "P h w"]
-    background: Float[np.ndarray, "H W C"] | None = None
+    bank: BankArrays
     names: Mapping[int, str] = field(default_factory=dict)
     """What a person calls the prototypes, those that have a name."""
     health: BankHealth
@@ -162,9 +160,9 @@ def render(page: Page) -> str:
         page=page,
         scores=list(known_scores(page.scores)),
         summary=_summary(page.health),
-        colours=prototype_colours(np.arange(len(page.prototypes))),
+        colours=prototype_colours(np.arange(len(page.bank.prototypes))),
         alike=ALIKE,
-        curves=learning_curves(page.metrics, len(page.prototypes)),
+        curves=learning_curves(page.metrics, len(page.bank.prototypes)),
         events=in_words(line for line in page.metrics if "event" in line),
         gallery=_gallery(page),
     )
@@ -184,16 +182,13 @@ def _summary(health: BankHealth) -> str:
 def _gallery(page: Page) -> list[dict[str, Any]]:
     """The scenes with their whole pictures, and their objects alone: on canvases if these are small, else cut out."""
     few = max((len(exhibit.found) for exhibit in page.gallery), default=0) <= LAYERS
-    behind = 0.0 if page.background is None else 0.5
-    frame = (slice(None), *tight_frame(page.masks))
+    names = ("image", "painted", f"left over, x{BRIGHTER}", "kinds", "objects")
     scenes = []
     for exhibit in page.gallery:
         found, whole = exhibit.found, few and exhibit.image.shape[1] <= SMALL
         image, painted, semantics, instances = panels(exhibit.image, found).values()
         left = as_rgb(BRIGHTER * np.abs(exhibit.image - found.reconstruction))
-        names = ("image", "painted", f"left over, x{BRIGHTER}", "kinds", "objects")
-        bank = (page.prototypes, page.masks) if whole else (page.prototypes[frame], page.masks[frame])
-        alone = object_pictures(found, *bank, behind=behind, canvas=whole)[:SHOWN_OBJECTS]
+        alone = object_pictures(found, page.bank, canvas=whole)[:SHOWN_OBJECTS]
         scenes.append(
             {
                 "exhibit": exhibit,

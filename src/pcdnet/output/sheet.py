@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import BboxImage
@@ -19,6 +19,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox, TransformedBbox
 
 from pcdnet.colours import as_rgb, prototype_colours
+from pcdnet.decomposition import BankArrays
 from pcdnet.errors import PcdnetError
 
 DPI = 300
@@ -133,13 +134,8 @@ class Grid:
 class Bands:
     """Prototypes over their masks, in bands of equal length."""
 
-    def __init__(
-        self,
-        prototypes: Float[np.ndarray, "P h w"],
-        masks: Float[np.ndarray, "P h w"],
-        names: Sequence[str] | None,
-        widest: int = TEXT_WIDTH - 2 * EDGE,
-    ) -> None:
+    def __init__(self, bank: BankArrays, names: Sequence[str] | None, widest: int = TEXT_WIDTH - 2 * EDGE) -> None:
+        prototypes, masks, _ = bank
         P = len(prototypes)
         if P == 0 or masks.shape != prototypes.shape:
             raise PcdnetError(

@@ -75,7 +75,6 @@ def _pass_on(writer: Any, line: dict[str, Any]) -> None:
 
 
 def _sheet(run: RunFolder) -> UInt8[np.ndarray, "H W 3"]:
-    bank = run.load_model().bank().to_numpy()
-    canvas = FigureCanvasAgg(prototype_sheet(bank.prototypes, bank.masks))
+    canvas = FigureCanvasAgg(prototype_sheet(run.load_model().bank().to_numpy()))
     canvas.draw()  # type: ignore[no-untyped-call]
     return np.asarray(canvas.buffer_rgba())[..., :3]  # type: ignore[no-untyped-call]
