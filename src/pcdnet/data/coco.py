@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn
+from typing import Any
 
 from pcdnet.data.notes import readable
 from pcdnet.errors import PcdnetError
@@ -84,7 +84,7 @@ def read(path: Path) -> Annotations:
         if size > MOST_BYTES:
             limit = f"{size / 2**20:.0f} MiB, more than the limit of {MOST_BYTES / 2**20:.0f} MiB"
             raise PcdnetError(f"{path} has {limit}; split it, or leave out segmentations")
-        return _annotations(json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_no_number))
+        return _annotations(json.loads(path.read_text(encoding="utf-8-sig")))
 
 
 def _annotations(whole: Any) -> Annotations:
@@ -103,32 +103,20 @@ def _annotations(whole: Any) -> Annotations:
         images[identity] = _value(image, "file_name", where, _TEXT), _size(image, where)
     if len({_key(name) for name, _ in images.values()}) < len(images):
         raise ValueError("two images have the same file_name")
-    objects, strays = _objects(whole, list(images), list(kinds))
-    entries = (Entry(name=name, size=size, boxes=Boxes.from_rows(objects[id])) for id, (name, size) in images.items())
-    return Annotations(entries=tuple(entries), kinds=tuple(kinds.values()), strays=strays)
-
-
-def _objects(
-    whole: dict[str, Any], images: list[int | str], kinds: list[int | str]
-) -> tuple[dict[int | str, list[list[float]]], int]:
-    """The objects of every image, each as its corners and the number of its kind; and how many are of no image."""
-    objects: dict[int | str, list[list[float]]] = {identity: [] for identity in images}
     numbers = {identity: number for number, identity in enumerate(kinds)}
+    rows: dict[int | str, list[list[float]]] = {identity: [] for identity in images}
     strays = 0
     for where, annotation in _entries(whole, "annotations", "annotation"):
         owner, kind = (_value(annotation, name, where, _IDENTITY) for name in ("image_id", "category_id"))
         corners = _corners(annotation, where)
         if kind not in numbers:
             raise ValueError(f"{where} has the category_id {kind!r}, which no category has")
-        if owner not in objects:
+        if owner not in images:
             strays += 1
         elif not annotation.get("iscrowd") and min(corners[2:]) > 0:
-            objects[owner].append([*corners, numbers[kind]])
-    return objects, strays
-
-
-def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
+            rows[owner].append([*corners, numbers[kind]])
+    entries = [Entry(name=name, size=size, boxes=Boxes.from_rows(rows[id])) for id, (name, size) in images.items()]
+    return Annotations(entries=tuple(entries), kinds=tuple(kinds.values()), strays=strays)
 
 
 def _entries(whole: dict[str, Any], name: str, word: str) -> Iterator[tuple[str, dict[str, Any]]]:
