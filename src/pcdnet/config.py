@@ -217,7 +217,7 @@ class Config:
         """Read `to_toml`'s text; fields that are not named keep their defaults, unknown ones are errors."""
         try:
             tables = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise PcdnetError(f"{source} is not valid TOML: {error}; fix that line") from None
         return Config.from_tables(tables, source)
 
