@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import BboxImage
 from PIL import Image
 
-from pcdnet.colours import PALETTE, instance_colours, prototype_colours
+from pcdnet.colours import instance_colours, prototype_colours
 from pcdnet.data.tetrominoes import TetrominoScenes, generate, true_prototypes
 from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError
@@ -140,29 +140,6 @@ def test_prototypes_come_with_their_masks_whatever_their_number() -> None:
         for p in range(count):
             np.testing.assert_array_equal(shown[2 * p][..., 0], np.round(255 * prototypes[p]))
             np.testing.assert_array_equal(shown[2 * p + 1][..., 0], np.round(255 * masks[p]))
-
-
-def test_no_two_colours_of_the_palette_are_alike() -> None:
-    for colours in (PALETTE, instance_colours(12)):
-        everything = np.concatenate([colours, [[0, 0, 0]]]).astype(float)
-        distance = np.linalg.norm(everything[:, None] - everything[None], axis=-1)
-        assert distance[~np.eye(len(everything), dtype=bool)].min() > 32
-
-
-@pytest.mark.parametrize(
-    "sight",
-    [
-        # How people without red and without green receptors see linear RGB (Machado, Oliveira and Fernandes, 2009).
-        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-    ],
-)
-def test_the_colour_blind_can_tell_prototypes_apart(sight: list[list[float]]) -> None:
-    linear = ((PALETTE / 255 + 0.055) / 1.055) ** 2.4
-    seen = 255 * np.clip(linear @ np.array(sight).T, 0, 1) ** (1 / 2.4)
-    distance = np.linalg.norm(seen[:, None] - seen[None], axis=-1) + 999 * np.eye(len(seen))
-    assert distance[:7, :7].min() > 30
-    assert distance.min() > 12
 
 
 def crowd(objects: int, size: tuple[int, int]) -> tuple[Decomposition, BankArrays]:
