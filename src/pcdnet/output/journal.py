@@ -27,14 +27,16 @@ FORMAT = "pcdnet-journal-1"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the journal knows of an image."""
+    """What the journal knows of an image, or of a file of many that was read to its end."""
 
     stamp: tuple[int, int]
     """Size and time of the file that it came from."""
-    drawn: str
-    """What its pictures were drawn with; empty where none were."""
     place: int
     """Where its line begins."""
+    drawn: str
+    """What its pictures were drawn with; empty where none were."""
+    count: int
+    """How many images it is about: 1, or as many as the file of many turned out to hold."""
 
 
 class Journal:
@@ -48,7 +50,6 @@ class Journal:
         self._path = checked_folder(folder, force=force) / FILE
         self._file = locked_file(self._path)
         self.entries: dict[str, Entry] = {}
-        self.whole: dict[str, tuple[tuple[int, int], int]] = {}
         head = {"format": FORMAT, **settings}
         former = self._file.readline(2**16)
         same = former == _text(head)
@@ -81,15 +82,10 @@ class Journal:
             self._take(line, place)
             place += len(text)
 
-    def done(self, image: str, stamp: tuple[int, int]) -> Entry | None:
-        """What is known of an image whose file has not changed since."""
-        entry = self.entries.get(image)
+    def done(self, name: str, stamp: tuple[int, int]) -> Entry | None:
+        """What is known of an image, or of a file of many, if the file has not changed since."""
+        entry = self.entries.get(name)
         return entry if entry is not None and entry.stamp == stamp else None
-
-    def count(self, source: str, stamp: tuple[int, int]) -> int | None:
-        """How many images a file of many turned out to hold, if it was read to its end and has not changed since."""
-        former, count = self.whole.get(source, (None, None))
-        return count if former == stamp else None
 
     def records(self, places: Sequence[int]) -> Records:
         """The records at those places, read when they are gone through."""
@@ -108,11 +104,9 @@ class Journal:
         self._file.truncate()
 
     def _take(self, line: dict[str, Any], place: int) -> None:
-        """Know from now on what a line says of an image, or of a file of many."""
-        if "record" in line:
-            self.entries[line["record"]["name"]] = Entry(tuple(line["stamp"]), line["drawn"], place)
-        elif "count" in line:
-            self.whole[line["source"]] = (tuple(line["stamp"]), line["count"])
+        if "stamp" in line:  # the first line has none
+            name = line["source"] if "count" in line else line["record"]["name"]
+            self.entries[name] = Entry(tuple(line["stamp"]), place, line.get("drawn", ""), line.get("count", 1))
 
 
 @dataclass(frozen=True, slots=True)

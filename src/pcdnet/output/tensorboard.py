@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from pcdnet.errors import PcdnetError
 from pcdnet.output.curves import QUALITY
 from pcdnet.output.figures import prototype_sheet
-from pcdnet.run import METRICS, TENSORBOARD, RunFolder
+from pcdnet.run import TENSORBOARD, RunFolder
 
 if TYPE_CHECKING:
     from pcdnet.training.loop import Progress
@@ -37,22 +36,19 @@ def board(run: Path, *, wanted: bool = True) -> Iterator[Callable[[Progress], No
     except ImportError:
         raise PcdnetError("TensorBoard is not installed; install it with: pip install 'pcdnet[tensorboard]'") from None
     writers: list[Any] = []
-    read = 0
+    passed = 0
 
     def follow(progress: Progress) -> None:
         """Pass on the lines that came since the last call and, at a validation, show the best prototypes so far."""
-        nonlocal read
+        nonlocal passed
         if not writers:  # not before training has begun: a folder that is refused must stay as it was
             for old in (run / TENSORBOARD).glob("events.out.tfevents*"):
                 old.unlink()
             writers.append(SummaryWriter(run / TENSORBOARD))
-        if (run / METRICS).is_file():
-            with (run / METRICS).open("rb") as file:
-                file.seek(read)
-                for line in file:
-                    read += len(line)
-                    _pass_on(writers[0], json.loads(line))
         folder = RunFolder.open(run)
+        for line in folder.metrics()[passed:]:
+            passed += 1
+            _pass_on(writers[0], line)
         if progress.validation is not None and folder.has_weights:
             writers[0].add_image("prototypes", _sheet(folder), progress.step, dataformats="HWC")
 
