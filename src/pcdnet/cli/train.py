@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 
 from pcdnet.cli.arguments import Device, Minutes, Preset, Seed, TrainingData, ViewOptions
 from pcdnet.config import RENAMED, RENAMED_VALUES, Config, LossConfig, ModelConfig, TrainConfig
+from pcdnet.data.sources import usual_preset
 
 REPORTED = 320
 """Held-out scenes that the report after training is about."""
@@ -92,13 +94,14 @@ class Train(ViewOptions):
 
 def with_defaults(arguments: Sequence[str]) -> type[Train]:
     """The command whose options default to the values of the preset, or of the run that is resumed."""
-    out = _value(arguments, "--out")
-    if "--resume" in arguments and out is not None and (Path(out) / "config.toml").is_file():
-        config = Config.load(Path(out) / "config.toml")
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("--out", "--preset", "--data"):
+        early.add_argument(option, nargs="?")
+    given, _ = early.parse_known_args(arguments)
+    if "--resume" in arguments and given.out is not None and (Path(given.out) / "config.toml").is_file():
+        config = Config.load(Path(given.out) / "config.toml")
     else:
-        from pcdnet.data.sources import usual_preset
-
-        preset = _value(arguments, "--preset") or usual_preset(_value(arguments, "--data") or "tetrominoes")
+        preset = given.preset or usual_preset(given.data or "tetrominoes")
         config = Config.preset(preset) if preset else Config()
 
     @dataclass(frozen=True, kw_only=True)
@@ -130,14 +133,3 @@ def _fields(arguments: Sequence[str]) -> frozenset[str]:
     """The fields of the configuration (`model.max_objects`) that the arguments set."""
     found = (re.match(r"--(model|loss|train)\.(?:no-)?([a-z0-9_-]+)", word) for word in arguments)
     return frozenset(f"{match[1]}.{match[2].replace('-', '_')}" for match in found if match)
-
-
-def _value(arguments: Sequence[str], option: str) -> str | None:
-    """What an option is set to, before the arguments are parsed in earnest; the last counts, as it will then."""
-    value = None
-    for index, word in enumerate(arguments):
-        if word == option and index + 1 < len(arguments):
-            value = arguments[index + 1]
-        elif word.startswith(f"{option}="):
-            value = word.removeprefix(f"{option}=")
-    return value
