@@ -30,10 +30,10 @@ def test_the_file_holds_images_masks_labels_and_factors_that_agree(tmp_path: Pat
         "rows": ((5, 3), "int64"),
         "columns": ((5, 3), "int64"),
     }
-    images, labels = render(held["shapes"], held["colours"], held["rows"], held["columns"])
-    np.testing.assert_array_equal(held["image"], images)
-    np.testing.assert_array_equal(held["labels"], labels)
-    np.testing.assert_array_equal(held["mask"].argmax(axis=1), labels)
+    rendered = render(held["shapes"], held["colours"], held["rows"], held["columns"])
+    np.testing.assert_array_equal(held["image"], rendered.images)
+    np.testing.assert_array_equal(held["labels"], rendered.labels)
+    np.testing.assert_array_equal(held["mask"].argmax(axis=1), rendered.labels)
     assert (held["mask"].sum(axis=1, dtype=int) == 255).all()
 
 

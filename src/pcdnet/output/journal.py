@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,7 +39,7 @@ class Entry:
     """How many images it is about: 1, or as many as the file of many turned out to hold."""
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """The journal of a folder of results, open for reading and adding; only one process at a time may have it."""
 
     def __init__(self, folder: Path, settings: dict[str, Any], *, force: bool = False) -> None:
@@ -60,9 +60,6 @@ class Journal:
         else:
             self._file.truncate(0)
             self.add([head])
-
-    def __enter__(self) -> Journal:
-        return self
 
     def __exit__(self, *error: object) -> None:
         with suppress(OSError):  # what could not be written was reported when it was

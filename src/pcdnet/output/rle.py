@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int, Int32
 
-_DIGITS = 8  # of five bits: lengths up to 2**39
-
 
 def encode(instances: Int32[np.ndarray, "B H W"], counts: list[int]) -> list[list[str]]:
     """The masks of the objects of every image, from label maps in which 1, 2, ... are an image's objects.
@@ -54,21 +52,12 @@ def _words(lengths: Int[np.ndarray, "L"], owners: Int[np.ndarray, "L"], objects:
     # The first three runs stand as they are.
     third = np.zeros(len(lengths), bool)
     third[3:] = owners[3:] == owners[:-3]
-    left = lengths.copy()
-    left[2:] -= np.where(third[2:], lengths[:-2], 0)
-    digits = np.zeros((len(left), _DIGITS), np.uint8)
-    used = np.zeros((len(left), _DIGITS), bool)
-    going = np.ones(len(left), bool)
-    for place in range(_DIGITS):
-        digit = left & 31
-        left >>= 5
-        more = going & (left != np.where(digit & 16, -1, 0))  # the fifth bit is the sign
-        digits[:, place] = digit + 32 * more + 48
-        used[:, place] = going
-        if not more.any():
-            break
-        going = more
-    text = digits[used].tobytes().decode("ascii")
-    sizes = np.bincount(owners, weights=used.sum(axis=1), minlength=objects).astype(np.int64)
-    ends = np.cumsum(sizes).tolist()
+    values = lengths.copy()
+    values[2:] -= np.where(third[2:], lengths[:-2], 0)
+    bits = np.frexp(np.where(values < 0, ~values, values).astype(np.float64))[1]  # and one more, the sign
+    counts = (bits + 5) // 5
+    place = np.arange(counts.max(initial=0))
+    digits = (values[:, None] >> 5 * place & 31) + 32 * (place < counts[:, None] - 1) + 48
+    text = digits[place < counts[:, None]].astype(np.uint8).tobytes().decode("ascii")
+    ends = np.bincount(owners, weights=counts, minlength=objects).astype(np.int64).cumsum().tolist()
     return [text[begin:end] for begin, end in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
