@@ -253,6 +253,8 @@ def test_the_wrong_order_is_found_as_well_as_the_right_one_and_is_wrong() -> Non
     ]
     wrong = scoring.depth(made, outcome(turned, 9))
     assert wrong["front_right"] == 0
+    half = scoring.depth(made, outcome([*right.found[:10], *automatic.read([], 10)], 9))
+    assert (half["front_right"], half["front_right_of_all"]) == (1, half["pairs_found"] / half["pairs"])
     assert wrong["pairs_found"] == wrong["pairs"] == scoring.depth(made, right)["pairs_found"]
 
 

@@ -102,7 +102,11 @@ def in_words(row: dict[str, Any]) -> str:
     """The line of a set: the figures that matter, what is wanted of them, and what failed."""
     wanted = SETS[row["set"]].wanted
     parts = [f"{key.replace('_', ' ')} {_number(row[key])} ({_range(*wanted[key])})" for key in wanted]
-    others = [f"{key} {_number(row[key])}" for key in ("f1", "count", "true") if key not in wanted]
+    others = [
+        f"{key.replace('_', ' ')} {_number(row[key])}"
+        for key in ("pairs", "pairs_found", "f1", "count", "true")
+        if key in row and key not in wanted
+    ]
     times = f"{row['prototypes']} prototypes, {row['core_minutes']:.1f} CPU minutes"
     verdict = "reached" if row["reached"] else "missed"
     return "  ".join([f"{row['set']:8}{verdict:8}", *parts, *others, times, *row["problems"]])
@@ -119,7 +123,8 @@ def _range(least: float, most: float) -> str:
 
 def main() -> None:
     """Print a line for every set, then one JSON line with all figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.own", description=__doc__, formatter_class=form)
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"{', '.join(SETS)}; all by default")
     parser.add_argument("--seed", type=int, default=0, help="seed of the pictures and of training")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="folder to keep pictures, runs and results in")

@@ -100,6 +100,7 @@ def depth(pictures: Pictures, outcome: Outcome) -> Figures:
             right += front in depths and back in depths and depths[front] < depths[back]
     return {
         "front_right": right / both if both else 0.0,
+        "front_right_of_all": right / max(1, pairs),
         "pairs": pairs,
         "pairs_found": both,
         **detection(pictures, outcome.found, partners),
