@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -52,8 +53,7 @@ class Train(ViewOptions):
 
     def changes(self) -> dict[str, Any]:
         """What the command line says of the configuration, by field."""
-        parts = {"model": self.model, "loss": self.loss, "train": self.train}
-        said = {name: getattr(parts[name.partition(".")[0]], name.partition(".")[2]) for name in self.given}
+        said = {name: attrgetter(name)(self) for name in self.given}
         return said if self.seed is None else {**said, "train.seed": self.seed}
 
     def run(self) -> None:
