@@ -19,6 +19,7 @@ from pcdnet.data.tetrominoes import TetrominoScenes, generate, true_prototypes
 from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.output.figures import (
+    LAYERS,
     decomposition_sheet,
     object_pictures,
     object_sheet,
@@ -113,8 +114,12 @@ def test_semantic_maps_have_the_colours_of_the_prototype_sheet(scenes: Tetromino
 def test_a_scene_with_fewer_objects_leaves_gaps(scenes: TetrominoScenes, images: np.ndarray) -> None:
     found = [perfect(scenes, i, objects=i) for i in range(3)]
     assert len(pictures(decomposition_sheet(images, found))) == 3 * 4 + 0 + 1 + 2
-    assert len(pictures(decomposition_sheet(images, found, layers=1))) == 3 * 4 + 0 + 1 + 1
     assert len(pictures(decomposition_sheet(images[:1], found[:1]))) == 4
+
+
+def test_of_many_objects_the_first_are_shown_one_by_one() -> None:
+    found, _ = crowd(LAYERS + 3, (60, 140))
+    assert len(pictures(decomposition_sheet(found.reconstruction[None], [found]))) == 4 + LAYERS
 
 
 def test_grey_images_are_drawn_grey(scenes: TetrominoScenes, images: np.ndarray) -> None:

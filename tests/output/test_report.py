@@ -16,7 +16,7 @@ from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.names import Names
 from pcdnet.output.report import COLOURS, SHOWN, gallery, report, sightings, training_words, usual_colours, where
-from pcdnet.run import RunFolder
+from pcdnet.run import Origin, RunFolder
 from pcdnet.scene import Scenes
 from tests.runs import grey_run, true_run
 
@@ -62,8 +62,8 @@ def test_the_page_shows_names_scores_and_how_to_do_it_again(run: RunFolder, tmp_
     assert len(text) < 1_000_000
 
 
-def test_where_the_data_are_not_known_the_command_does_not_invent_them(run: RunFolder, tmp_path: Path) -> None:
-    unknown = RunFolder(run.path, run.config, None)
+def test_where_the_data_are_not_known_the_command_does_not_invent_them(tmp_path: Path) -> None:
+    unknown = true_run(tmp_path / "unknown", Origin())
     report(unknown, SCENES.first(2), out=tmp_path / "page.html")
     assert "--data DATA" in (tmp_path / "page.html").read_text(encoding="utf-8")
     with pytest.raises(PcdnetError, match="name what to use with data"):

@@ -13,7 +13,7 @@ from pcdnet.data.inputs import find_inputs
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
 from pcdnet.output.formats import checked_formats
-from pcdnet.output.journal import Journal, checked_folder
+from pcdnet.output.journal import Journal
 from pcdnet.output.pipeline import PICTURES, Pipeline
 from pcdnet.output.record import Results
 from pcdnet.output.summary import Summary
@@ -95,7 +95,6 @@ def decompose_files(
     model = source
     if resize and model.image_size is None:
         raise PcdnetError("the model has no background, so images may have any size; leave out ", Setting("resize"))
-    checked_folder(out, force=force)
     settings = {"pcdnet": pcdnet.__version__, "model": _digest(model), "resize": resize}
     with Journal(out, settings, force=force) as journal:
         pictures = any(each.writer is None for each in chosen)

@@ -47,18 +47,14 @@ def prototype_sheet(bank: BankArrays, names: Sequence[str] | None = None) -> Fig
     return sheet.figure
 
 
-def decomposition_sheet(
-    images: Float[np.ndarray, "n H W C"], decompositions: Sequence[Decomposition], layers: int | None = None
-) -> Figure:
-    """A row per scene: the image, its reconstruction, object by object front to back, and the label maps.
+def decomposition_sheet(images: Float[np.ndarray, "n H W C"], decompositions: Sequence[Decomposition]) -> Figure:
+    """A row per scene: the image, its reconstruction, object by object front to back (at most 6), and the label maps.
 
-    `layers` is how many objects are shown one by one: as many as there are, but at most 6, if not given.
     Prototypes have the colours of `prototype_sheet` in the semantic map; the n-th object from the front has the
     colour of the n-th heading in the instance map.
     """
     scenes = _paired(images, decompositions)
-    if layers is None:
-        layers = min(LAYERS, max(map(len, decompositions)))
+    layers = min(LAYERS, max(map(len, decompositions)))
     inks = {f"object {n}": as_hex(colour // 4 * 3) for n, colour in enumerate(instance_colours(layers), start=1)}
     rows = []
     for image, found in scenes:

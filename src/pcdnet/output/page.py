@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Integer, Shaped, UInt8
+from jaxtyping import Bool, Float, Integer, UInt8
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib import colormaps
 from PIL import Image, features
@@ -53,8 +53,7 @@ class BankHealth:
     @property
     def idle(self) -> Bool[np.ndarray, "P"]:
         """Which are hardly ever chosen."""
-        idle: Bool[np.ndarray, "P"] = self.usage < IDLE / len(self.usage)
-        return idle
+        return np.asarray(self.usage < IDLE / len(self.usage))
 
     def nearest(self, p: int) -> int | None:
         """The other prototype that is most alike, if there is another."""
@@ -164,7 +163,7 @@ def render(page: Page) -> str:
         alike=ALIKE,
         curves=learning_curves(page.metrics, len(page.bank.prototypes)),
         events=in_words(line for line in page.metrics if "event" in line),
-        gallery=_gallery(page),
+        gallery=list(_gallery(page)),
     )
 
 
@@ -179,34 +178,29 @@ def _summary(health: BankHealth) -> str:
     return f"{P} prototypes: {use}; {alike}."
 
 
-def _gallery(page: Page) -> list[dict[str, Any]]:
+def _gallery(page: Page) -> Iterator[dict[str, Any]]:
     """The scenes with their whole pictures, and their objects alone: on canvases if these are small, else cut out."""
     few = max((len(exhibit.found) for exhibit in page.gallery), default=0) <= LAYERS
     names = ("image", "painted", f"left over, x{BRIGHTER}", "kinds", "objects")
-    scenes = []
     for exhibit in page.gallery:
         found, whole = exhibit.found, few and exhibit.image.shape[1] <= SMALL
         image, painted, semantics, instances = panels(exhibit.image, found).values()
         left = as_rgb(BRIGHTER * np.abs(exhibit.image - found.reconstruction))
         alone = object_pictures(found, page.bank, canvas=whole)[:SHOWN_OBJECTS]
-        scenes.append(
-            {
-                "exhibit": exhibit,
-                "pictures": zip(names, (image, painted, left, semantics, instances), strict=True),
-                "objects": list(zip(alone, found.prototype_ids.tolist(), strict=False)),
-                "more": len(found) - len(alone),
-                "whole": whole,
-            }
-        )
-    return scenes
+        yield {
+            "exhibit": exhibit,
+            "pictures": zip(names, (image, painted, left, semantics, instances), strict=True),
+            "objects": list(zip(alone, found.prototype_ids.tolist(), strict=False)),
+            "more": len(found) - len(alone),
+            "whole": whole,
+        }
 
 
 def _picture(values: Float[np.ndarray, "H W *C"] | UInt8[np.ndarray, "H W 3"]) -> str:
     """A picture, of 8 bits or of values in [0, 1], as the text of a data address, small enough to be mailed."""
     pixels = values if values.dtype == np.uint8 else as_rgb(np.atleast_3d(values))
-    grey = bool((pixels == pixels[..., :1]).all())
-    flat: Shaped[np.ndarray, "..."] = np.ascontiguousarray(pixels[..., 0] if grey else pixels)
-    picture = Image.fromarray(flat)
+    grey = (pixels == pixels[..., :1]).all()
+    picture = Image.fromarray(np.ascontiguousarray(pixels[..., 0] if grey else pixels))
     if max(picture.size) > LARGEST:
         picture.thumbnail((LARGEST, LARGEST))
     buffer, kind = io.BytesIO(), "png"

@@ -211,9 +211,7 @@ def usual_colours(colours: Float[np.ndarray, "n C"]) -> list[tuple[UInt8[np.ndar
 def where(centres: Float[np.ndarray, "n 2"], size: tuple[int, int]) -> Float[np.ndarray, "rows columns"]:
     """How often objects were where, on a coarse, slightly blurred grid; what is outside counts at the border."""
     cell = max(1.0, max(size) / CELLS)
-    rows, columns = (max(1, round(side / cell)) for side in size)
-    grid = np.zeros((rows, columns))
-    places = (centres / np.array(size) * (rows, columns)).astype(int).clip(0, (rows - 1, columns - 1))
+    grid = np.zeros([max(1, round(side / cell)) for side in size])
+    places = (centres / np.array(size) * grid.shape).astype(int).clip(0, np.array(grid.shape) - 1)
     np.add.at(grid, tuple(places.T), 1)
-    smooth: Float[np.ndarray, "rows columns"] = gaussian_filter(grid, 1.0, mode="reflect")
-    return smooth
+    return np.asarray(gaussian_filter(grid, 1.0, mode="reflect"))
