@@ -75,8 +75,7 @@ def figure(
 
 def _images(run: RunFolder, data: str | None, count: int, seed: int, view: View) -> UInt8[np.ndarray, "n H W C"]:
     """The images of a figure: generated ones by their seed, of others a choice, in their order."""
-    name = data or run.origin.data
-    generated = name is not None and is_generated(name)
+    generated = is_generated(data or run.data)
     scenes = run.held_out(data, count=count if generated else CHOSEN_FROM, seed=TEST_SEED + seed, view=view)
     if generated or len(scenes) <= count:
         return scenes.images
