@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -66,7 +67,7 @@ class Train(ViewOptions):
         from pcdnet.training.fit import fit
 
         data = self.data or (None if self.resume else "tetrominoes")
-        with board(self.out, wanted=self.tensorboard) as watch, stop_on_signal() as stop:
+        with board(self.out) if self.tensorboard else nullcontext() as watch, stop_on_signal() as stop:
             try:
                 fit(
                     data,
