@@ -71,18 +71,13 @@ class PCDNet(Engine):
             raise PcdnetError(
                 Setting("model.background", True), " but the bank has none; turn it off or give a background"
             )
-        size = None if bank.background is None else (bank.background.shape[1], bank.background.shape[2])
         if bank.background is not None and len(bank.background) != config.channels:
             raise PcdnetError(
                 f"the bank's background has {len(bank.background)} channels, the configuration {config.channels}; set ",
                 Setting("model.channels", len(bank.background)),
             )
-        model = PCDNet(config, size).to(bank.prototypes.device, bank.prototypes.dtype)
-        with torch.no_grad():
-            model.prototypes.copy_(bank.prototypes)
-            model.masks.copy_(bank.masks)
-            if model.background is not None and bank.background is not None:
-                model.background.copy_(bank.background)
+        model = PCDNet(config, bank.image_size).to(bank.prototypes.device, bank.prototypes.dtype)
+        model.load_state_dict(bank.tensors(), strict=False)  # colours come from elsewhere
         return model.eval()
 
     def decompose(self, image: str | Path | ArrayLike, *, name: str = "", refined: bool = True) -> Decomposition:
@@ -188,9 +183,8 @@ class PCDNet(Engine):
         Decomposition
             The decomposition with everything that follows from its objects.
         """
-        bank = self.weights().map(lambda values: values.detach().clamp(0, 1))
-        batch = None if image is None else self._batch(np.asarray(image))
-        return recompose(bank, decomposition, None if batch is None else batch[0], self.config.channels)
+        pixels = None if image is None else self._batch(np.asarray(image))[0]
+        return recompose(self.weights().clamped(), decomposition, pixels, self.config.channels)
 
     def save(self, folder: str | Path) -> None:
         """Write the model into a folder that `pcdnet.load` reads: configuration, weights and names.
