@@ -57,7 +57,26 @@ class PCDNet(Engine):
 
     @staticmethod
     def from_bank(bank: PrototypeBank, config: ModelConfig) -> PCDNet:
-        """A model in evaluation mode with a given bank; sizes in `config` must fit it."""
+        """A model of given prototypes.
+
+        Parameters
+        ----------
+        bank
+            The prototypes, their masks and, if there is one, the background.
+        config
+            How images are explained; its sizes must fit the bank.
+
+        Returns
+        -------
+        PCDNet
+            The model, in evaluation mode.
+
+        Examples
+        --------
+        >>> bank = PrototypeBank(torch.rand(4, 9, 9), torch.ones(4, 9, 9))
+        >>> PCDNet.from_bank(bank, ModelConfig(num_prototypes=4, prototype_size=(9, 9)))
+        PCDNet(4 prototypes of 9x9, up to 3 objects an image, 648 parameters)
+        """
         wanted, given = (config.num_prototypes, *config.prototype_size), tuple(bank.prototypes.shape)
         if wanted != given:
             raise PcdnetError(
@@ -108,6 +127,7 @@ class PCDNet(Engine):
         >>> true = PrototypeBank(*map(torch.from_numpy, tetrominoes.true_prototypes()))
         >>> model = PCDNet.from_bank(true, ModelConfig(min_error_reduction=1.0))
         >>> model.decompose(tetrominoes.generate(count=1, seed=0).images[0])
+        Decomposition(3 objects: 1 of prototype 2, 1 of prototype 7, 1 of prototype 16, squared error 0)
         """
         pixels, file = self._pixels(image)
         return self._decompose(pixels[None], [name or file], refined)[0]
@@ -165,6 +185,12 @@ class PCDNet(Engine):
         -------
         array
             The image that they make, as large as the decomposition.
+
+        Examples
+        --------
+        >>> model = PCDNet(ModelConfig(num_prototypes=2))
+        >>> model.render(model.decompose(np.zeros((35, 40, 3), np.uint8))).shape
+        (35, 40, 3)
         """
         return self.recompose(decomposition).reconstruction
 
@@ -182,6 +208,13 @@ class PCDNet(Engine):
         -------
         Decomposition
             The decomposition with everything that follows from its objects.
+
+        Examples
+        --------
+        >>> model = PCDNet(ModelConfig(num_prototypes=2))
+        >>> scene = {"objects": [{"prototype": 1, "position": [3, 4], "colour": [1, 0, 0]}], "size": [35, 40]}
+        >>> model.recompose(Decomposition.from_dict(scene)).instances.shape
+        (35, 40)
         """
         pixels = None if image is None else self._batch(np.asarray(image))[0]
         return recompose(self.weights().clamped(), decomposition, pixels, self.config.channels)
