@@ -39,7 +39,7 @@ def pixels(images: Tensor) -> np.ndarray:
 
 
 def test_one_plan_serves_the_network_its_refinement_and_the_inspection(derived: list[tuple[int, int]]) -> None:
-    model, images = random_model(0, restarts=6)
+    model, images = random_model(0, restarts=6, images=3)
     for _ in range(2):
         model.decompose_all(pixels(images))
         model.decompose(pixels(images)[1])

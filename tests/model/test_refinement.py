@@ -41,7 +41,7 @@ def test_refinement_fixes_what_greedy_gets_wrong() -> None:
 @torch.no_grad()
 def test_no_image_is_explained_worse(colour: str, background: bool) -> None:
     changed = 0
-    for seed in range(3):
+    for seed in range(2):
         given, greedy = search(seed, colour=colour, background=background)
         for found in (sweep(given, greedy), refine(given, greedy, restarts=6)):
             assert (painted(given, found) <= painted(given, greedy) + 1e-4).all()
