@@ -271,6 +271,14 @@ class RunFolder:
         -------
         Names
             The names of all prototypes from now on.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = RunFolder.create(folder, Config(), Origin())
+        ...     list(run.merge([0, 2], "L"))[:3]
+        ['L', 'prototype 1', 'L']
         """
         names = self.names().merged(prototypes, name)
         self.keep_names(names)

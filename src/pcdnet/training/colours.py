@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +11,10 @@ from jaxtyping import Bool, Float, UInt8
 from pcdnet.colours import SEEN, comparable
 from pcdnet.decomposition import Decomposition
 from pcdnet.model.network import PCDNet
-from pcdnet.names import Colour, Names
+from pcdnet.names import STRONGEST, Colour, Names
 
-LOOKED_AT = 200
-"""Images whose objects are looked at."""
+LEAST_IMAGES, MOST_IMAGES, PIXELS = 200, 1000, 2**22
+"""Images whose objects are looked at: as many as have so many pixels together, within these bounds."""
 MOST_OBJECTS = 1000
 """Objects of a prototype that are compared, at most: every two of them are."""
 FEW = 6
@@ -33,39 +33,43 @@ def with_colours(model: PCDNet, images: UInt8[np.ndarray, "n H W C"], names: Nam
     """The names with the distinct colours of the model's objects in some of the images; any earlier ones are gone."""
     if model.config.colour == "none":
         return replace(names, colours={})
-    chosen = np.linspace(0, len(images) - 1, min(LOOKED_AT, len(images))).astype(int)
-    return replace(names, colours=distinct_colours(model.decompose_all(images[chosen], refined=False), names))
+    count = min(len(images), MOST_IMAGES, max(LEAST_IMAGES, PIXELS // images[0, ..., 0].size))
+    chosen = np.linspace(0, len(images) - 1, count).astype(int)
+    found = model.decompose_all((images[n] for n in chosen), refined=False)
+    return replace(names, colours=distinct_colours(found, names))
 
 
-def distinct_colours(found: Sequence[Decomposition], names: Names) -> dict[int, tuple[Colour, ...]]:
-    """The colours of those prototypes whose objects come in a few that are far apart; most frequent first.
+def distinct_colours(found: Iterable[Decomposition], names: Names) -> dict[int, tuple[Colour, ...]]:
+    """The colours of those prototypes whose objects come in a few that are far apart.
 
     Prototypes of one name are looked at together, and have the same colours.
 
     Parameters
     ----------
     found
-        Decomposed images.
+        Decomposed images, of which few are held at a time.
     names
         What the prototypes are called.
 
     Returns
     -------
     dict
-        Two to six colours, by prototype. A prototype in one colour, or in all shades between some, has none.
+        Two to six colours in order, by prototype. A prototype in one colour, or in all shades between some, has none.
 
     Examples
     --------
     >>> things = [{"prototype": 0, "position": [0, 0], "colour": colour} for colour in ([1.0, 0, 0], [0, 0, 1.0])]
     >>> found = [Decomposition.from_dict({"size": [8, 8], "objects": things})] * 9
     >>> distinct_colours(found, Names(count=2))
-    {0: ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0))}
+    {0: ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))}
     """
-    if not any(map(len, found)):
+    parts = [
+        (names.first[one.prototype_ids], one.colours, np.bincount(one.instances.ravel(), minlength=len(one) + 1)[1:])
+        for one in found
+    ]
+    if not parts:
         return {}
-    firsts = names.first[np.concatenate([one.prototype_ids for one in found])]
-    colours = np.concatenate([one.colours for one in found]).astype(np.float64)
-    pixels = np.concatenate([np.bincount(one.instances.ravel(), minlength=len(one) + 1)[1:] for one in found])
+    firsts, colours, pixels = map(np.concatenate, zip(*parts, strict=True))
     distinct: dict[int, tuple[Colour, ...]] = {}
     for first in np.unique(firsts):
         own = firsts == first
@@ -83,14 +87,16 @@ def clusters(colours: Float[np.ndarray, "n C"]) -> tuple[Colour, ...]:
     nearly all colours; a continuum never does, since what lies between two balls belongs to none.
     """
     count = min(len(colours), MOST_OBJECTS)
-    colours = colours[np.linspace(0, len(colours) - 1, count).astype(int)]
+    colours = (
+        colours[np.linspace(0, len(colours) - 1, count).astype(int)].astype(np.float64).clip(-STRONGEST, STRONGEST)
+    )
     points = comparable(colours)
     distance = np.linalg.norm(points[:, None] - points, axis=-1)
     radius = SEEN / APART
     while APART * radius < distance.max(initial=0.0):
         balls = _balls(distance, radius)
         if 2 <= len(balls) <= FEW and sum(ball.sum() for ball in balls) >= NEARLY_ALL * count:
-            return tuple(tuple(np.median(colours[ball], axis=0).round(3).tolist()) for ball in balls)
+            return tuple(sorted(tuple(np.median(colours[ball], axis=0).round(3).tolist()) for ball in balls))
         radius *= np.sqrt(2)
     return ()
 
