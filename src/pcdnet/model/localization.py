@@ -77,8 +77,8 @@ class ErrorReductionLocalizer:
             if background is not None:
                 a -= self._a[:, prototypes]
                 k = 2 * self._sums(spectra[which, C:], 2, prototypes)[:, :, 0] - self._k[:, prototypes]
-            a, q = a.movedim(2, -1), self._q[prototypes].expand_as(k)
-            reductions: Tensor = error_reduction_of(a, q, k, best_colour(a, q, self._max_colour))
+            q = self._q[prototypes].expand_as(k)
+            reductions: Tensor = error_reduction_of(a, q, k, best_colour(a, q, self._max_colour, dim=2), dim=2)
             return reductions
 
         return maps
