@@ -23,6 +23,7 @@ from pcdnet.model.storage import checked_device
 from pcdnet.run import Origin, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.automatic import choose
+from pcdnet.training.colours import with_colours
 from pcdnet.training.display import TrainingDisplay
 from pcdnet.training.loop import Progress, Trainer
 
@@ -136,7 +137,11 @@ def fit(
                     each(progress)
 
         trainer.train(show, stop or (lambda: False))
-    return trainer.finished()
+    best = trainer.finished()
+    best.names = with_colours(best, scenes.images, best.names if run is None else run.names())
+    if run is not None:
+        run.keep_names(best.names)
+    return best
 
 
 def _resumed(out: str | Path | None, config: Config | str | None, changes: Mapping[str, Any], force: bool) -> RunFolder:
