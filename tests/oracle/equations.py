@@ -61,19 +61,25 @@ class Oracle:
         self.geometry = Geometry.for_overhang((H, W), (h, w), config.overhang)
         self.least = max(config.min_error_reduction, LEAST_CHANGE)
         self.candidates: list[Candidate] = []
+        self.unrefined: list[tuple[int, int, int, Tensor]] = []
 
     def explain(self, *, refine: bool = True) -> tuple[list[tuple[int, int, int, Tensor]], Tensor]:
         """Objects as (prototype, row, column, colour), front to back, and the image they make."""
         self.candidates = self.propose(self.config.peaks_per_prototype)
         layers = self.select([], set())
+        self.unrefined = self.objects(layers)
         if refine and self.config.restarts and self.error(layers) >= self.least:
             plain, plain_candidates = layers, self.candidates
             self.candidates = self.propose(DEEPER * self.config.peaks_per_prototype)
             layers = self.refine(self.select([], set()))
             if _total(layers) - _total(plain) < LEAST_CHANGE:
                 layers, self.candidates = plain, plain_candidates
+        return self.objects(layers), self.compose(layers)
+
+    def objects(self, layers: list[Layer]) -> list[tuple[int, int, int, Tensor]]:
+        """Layers as (prototype, row, column, colour)."""
         chosen = [(self.candidates[x.index], x.colour) for x in layers]
-        return [(c.prototype, c.row, c.column, colour) for c, colour in chosen], self.compose(layers)
+        return [(c.prototype, c.row, c.column, colour) for c, colour in chosen]
 
     # --- equation 1: where could it be? -------------------------------------------------------------------
 
