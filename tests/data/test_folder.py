@@ -135,7 +135,7 @@ def test_images_that_take_all_memory_are_refused_before_they_are_decoded(
 ) -> None:
     filled(tmp_path, 5)
     monkeypatch.setattr(intake, "MOST_BYTES", 4 * COLOURS[0].size)
-    monkeypatch.setattr(folder, "read_picture", None)
+    monkeypatch.setattr(folder, "pixels_of", None)
     with pytest.raises(PcdnetError, match="the 5 images of .* more than the limit .*; use resize, crop or stride"):
         read(tmp_path)
 

@@ -195,7 +195,7 @@ def test_a_picture_is_one_scene_and_too_few_to_learn_from(tmp_path: Path) -> Non
     pictures(tmp_path / "some", 7, 1)
     scenes = open_data(tmp_path / "some" / "7.png", count=5, seed=0, view=View(grey=True))
     assert (scenes.images.shape, numbers(scenes), scenes.names) == ((1, 8, 10, 1), [7], ("7.png",))
-    with pytest.raises(PcdnetError, match="too few scenes to learn from, 1; give at least 10"):
+    with pytest.raises(PcdnetError, match="too few scenes to learn from, 1; give at least 10, or larger pictures"):
         training_data(tmp_path / "some" / "7.png", seed=0)
 
 
@@ -237,8 +237,8 @@ def test_names_and_paths_are_opened(file: Path) -> None:
         (STACK[0, 0], "shape .9, 3.; give at least one image, as images x height"),
         (STACK[..., :2], "shape .6, 8, 9, 2.; give at least"),
         (STACK[:0], "shape .0, 8, 9, 3.; give at least"),
-        (STACK.astype(np.int64), "of type int64; give uint8 of 0 to 255, or floats of 0 to 1"),
-        (STACK.astype(np.float32), "values from 0 to 255; give 8 bits, or values of 0 to 1$"),
+        (STACK.astype(np.int64), "of type int64; give uint8 of 0 to 255, uint16, or floats"),
+        (STACK.astype(np.float32), "values from .* to 255; give 8 bits, values of 0 to 1, or"),
         (np.full((2, 8, 8), np.nan), "values from nan to nan; give 8 bits"),
         (STACK.tolist(), "images of type list were given; give a NumPy array, Scenes, or tetrominoes"),
         (None, "images of type NoneType were given"),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcdnet.config import Config
-from pcdnet.data.opening import split_scenes, to_scenes, training_data
+from pcdnet.data.opening import split_scenes, to_scenes, training_data, training_view
 from pcdnet.data.sources import usual_preset
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
@@ -53,7 +53,7 @@ def fit(
     ----------
     data
         A folder of images, a video, a file or the name of a data set, as `pcdnet train --data` takes them; an array
-        of images, `N H W C` of uint8 or floats of 0 to 1; or Scenes. Not needed with `resume`.
+        of images, `N H W C` of uint8, uint16 or floats of 0 to 1; or Scenes. Not needed with `resume`.
     config
         A Config, or the name of a preset. By default the preset that is made for the data, if there is one;
         otherwise everything is chosen from the images.
@@ -62,7 +62,8 @@ def fit(
     validation
         Scenes to choose the best weights by; by default a part of the data is kept apart for it.
     view
-        How images are looked at: crop, resize, stride, grey.
+        How images are looked at: crop, resize, stride, grey, values, tiles, ignore. Values and tiles are chosen from
+        the images, unless they are given.
     start
         A model to start from instead of the first prototypes; its sizes are kept, and without a `config` all else
         that is known of it.
@@ -115,6 +116,7 @@ def fit(
     # Models of one channel look at grey images; an automatic one takes what there is.
     view = dataclasses.replace(view, grey=view.grey or (model is not None and model.channels == 1))
     seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
+    view = view if resume else training_view(data, view)
     scenes, valid = _scenes(data, validation, seed, view)
     config = known or _chosen(scenes, changes, seed, start, quiet)
     _check(scenes, config, start)
@@ -136,7 +138,9 @@ def fit(
                     each(progress)
 
         trainer.train(show, stop or (lambda: False))
-    return trainer.finished()
+    learned = trainer.finished()
+    learned.values = view.values
+    return learned
 
 
 def _resumed(out: str | Path | None, config: Config | str | None, changes: Mapping[str, Any], force: bool) -> RunFolder:
