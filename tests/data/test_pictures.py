@@ -124,7 +124,7 @@ def test_values_of_more_than_eight_bits_are_as_in_the_file(kind: str) -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float32])
 def test_signed_values_and_floats_are_as_in_the_file(dtype: type) -> None:
-    values = np.array([[-5, 0, 70_000]], dtype)
+    values: np.ndarray = np.array([[-5, 0, 70_000]], dtype)
     found = read_picture(encoded(Image.fromarray(values), "TIFF"))
     assert found.dtype == dtype
     np.testing.assert_array_equal(found[..., 0], values)

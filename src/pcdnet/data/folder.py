@@ -17,10 +17,11 @@ from jaxtyping import Num
 from PIL.Image import Image
 
 from pcdnet.data import coco
+from pcdnet.data.decoding import Opener, header_of, pixels_of
 from pcdnet.data.gathering import gather
 from pcdnet.data.intake import Header
 from pcdnet.data.notes import readable, some, to_stderr
-from pcdnet.data.pictures import header_of, is_picture, page_names, pages, pixels_of
+from pcdnet.data.pictures import is_picture, page_names, pages
 from pcdnet.data.sources import PICTURES
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
@@ -119,7 +120,7 @@ def _every_page(folder: Path) -> list[_Page]:
 
 
 def _sound(
-    folder: Path, wanted: Iterable[_Page], read: Callable[[Image, str], T], damaged: dict[str, str]
+    folder: Path, wanted: Iterable[_Page], read: Callable[[Image, Opener], T], damaged: dict[str, str]
 ) -> Iterator[tuple[str, T]]:
     """What is read of each image that can be read; the others are put down as damaged, with the reason."""
     for file, group in groupby(wanted, key=lambda page: page.file):

@@ -62,7 +62,11 @@ class Input:
         if self.content is not None:
             yield 0, pictures.read_picture(io.BytesIO(self.content), name=self.name)
         else:
-            yield from self.source.images(self.path, stride=stride if self.source.strided else 1)
+            broken = set(pictures.page_names(self.path, "")) if self.source is STACK else set()
+            for number, image in self.source.images(self.path, stride=stride if self.source.strided else 1):
+                broken.discard(number)
+                yield number, image
+            pictures.report_broken(self.path, sorted(broken))
 
     def image_name(self, number: int) -> str:
         """The name of an image; in a file of many its number follows the file's."""

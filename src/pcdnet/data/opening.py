@@ -93,28 +93,34 @@ def training_data(name: str | Path, *, seed: int, view: View = UNCHANGED) -> tup
     return split_scenes(scenes)
 
 
-def training_view(data: str | Path | NDArray[np.generic] | Scenes, view: View) -> View:
+def training_view(
+    data: str | Path | NDArray[np.generic] | Scenes, view: View = UNCHANGED, *, split: bool = True
+) -> View:
     """Return how data are looked at in training: what `view` leaves open of values and tiles is chosen, and reported.
 
-    Images of more than 8 bits get one range of values for all. They are cut into tiles if there are fewer than FEWEST,
-    if they are of several sizes or if they have more than LARGE pixels a side; films and games never are.
+    Images of more than 8 bits get one range of values for all. They are cut into tiles if they are of several sizes, if
+    they have more than LARGE pixels a side, or if they are to be `split` and are fewer than FEWEST; films and games
+    never are.
     """
     headers, images = _overview(data)
     deep = sum(header.deep for header in headers.values())
     if deep and view.values is None:
         stride = -(-deep // MOST_IMAGES) if deep == len(headers) else 1
         low, high = value_range(image for number, image in images(stride) if headers[number].deep)
-        to_stderr(f"images have more than 8 bits; values from {low:g} to {high:g} are black to white")
+        to_stderr(f"{deep} images have more than 8 bits: in all of them {low:g} becomes black and {high:g} white")
         view = replace(view, values=(low, high))
     sizes = [view.size(header.size) for header in list(headers.values())[view.chosen(None)]]
     several, large = len(set(sizes)) > 1, any(max(size) > LARGE for size in sizes)
-    if view.tiles is not None or not (several or large or 0 < len(sizes) < FEWEST):
+    if view.tiles is not None or not (several or large or (split and 0 < len(sizes) < FEWEST)):
         return view
     side = chosen_side(sizes)
     if side is None:
         return view
-    why = "of several sizes" if several else "large" if large else "few"
-    to_stderr(f"images are {why}, so they are cut into tiles of {side}x{side}")
+    (height, width), count = sizes[0], len(sizes)
+    pictures = f"{count} pictures of several sizes are" if several else f"a picture of {height}x{width} is"
+    if count > 1 and not several:
+        pictures = f"{count} pictures of {height}x{width} are"
+    to_stderr(f"{pictures} cut into tiles of {side}x{side}, which overlap")
     return replace(view, tiles=side)
 
 

@@ -1,8 +1,8 @@
-"""Pictures: still images from files or from bytes, whatever their format and mode, as grey or RGB.
+"""Pictures: still images from files or from bytes.
 
 Files come from strangers: the header is checked before memory is taken, and damage of any kind is a PcdnetError that
-names the file. Where a picture is transparent it becomes black, which is what an empty scene is. A TIFF file may be a
-stack of many pages; of all other files, moving pictures included, the first frame counts.
+names the file. A TIFF file may be a stack of many pages; of all other files, moving pictures included, the first frame
+counts.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import itertools
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Container, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Num, UInt8
-from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+from jaxtyping import Num
+from PIL import ExifTags, Image, UnidentifiedImageError
 
+from pcdnet.data.decoding import Opener, header_of, pixels_of, tag
 from pcdnet.data.gathering import gather
 from pcdnet.data.intake import MOST_PIXELS, Header, check_pixels
-from pcdnet.data.notes import Note, some, to_stderr
+from pcdnet.data.notes import some, to_stderr
 from pcdnet.data.sources import PICTURES, TIFFS
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
@@ -36,9 +37,6 @@ PictureFile = str | Path | io.BytesIO | io.BufferedReader
 """Where a picture is read from: a path, bytes in memory, or a file that is open for reading."""
 
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
-_GREY = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"})
-_TURNED = frozenset({5, 6, 7, 8})  # the EXIF orientations that swap height and width
-_WHITE_IS_ZERO = 0  # of TIFF's photometric interpretations the one in which values are inverted
 _SMALLER = 1  # the bit of TIFF's NewSubfileType that marks a smaller version of another page
 _QUIET = threading.Lock()  # warnings and limits belong to the process, and a server reads pictures in threads
 
@@ -51,29 +49,35 @@ def is_picture(path: str | Path) -> bool:
 
 def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
     """Return a picture as the only one of its scenes, or the sound pages of a TIFF stack, at most `limit` of them."""
-    names, kept = page_names(path, path.name), dict([*headers(path).items()][view.chosen(limit)])
-    note = functools.cache(to_stderr)  # the pages may be gone through twice
+    names = dict([*page_names(path, path.name).items()][view.chosen(limit)])
+    sound = {names[number]: header for number, header in headers(path).items() if number in names}
 
     def pictures() -> Iterator[tuple[str, Num[np.ndarray, "H W C"]]]:
-        return ((names[number], pixels) for number, pixels in images(path, note=note) if number in kept)
+        return ((names[number], pixels) for number, pixels in images(path) if number in names)
 
-    return gather(pictures, {names[n]: header for n, header in kept.items()}, view, path.parent).scenes(path.name)
+    if not sound or not (found := gather(pictures, sound, view, path.parent)).sizes:
+        raise PcdnetError(f"the first {len(names)} pages of {path} cannot be read; save it again without them")
+    report_broken(path, [number for number, name in names.items() if name not in found.sizes])
+    return found.scenes(path.name)
 
 
-def images(path: Path, *, stride: int = 1, note: Note = to_stderr) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
+def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
     """Yield the picture, with 0 for its number, or every `stride`-th page of a TIFF stack; broken ones are skipped."""
-    broken, sound = {}, 0
+    broken, sound = None, False
     for number, pixels in pages(path, pixels_of, wanted=range(0, sys.maxsize, stride)):
         if isinstance(pixels, PcdnetError):
-            broken[number] = pixels
+            broken = broken or pixels
         else:
-            sound += 1
+            sound = True
             yield number, pixels
-    if not sound:
-        raise next(iter(broken.values()))
-    if broken:
-        all_of = f"{len(broken)} of {sound + len(broken)} pages of {path}"
-        note(f"skipped {all_of} that cannot be read: {some([*map(str, broken)])}")
+    if broken is not None and not sound:
+        raise broken
+
+
+def report_broken(path: Path, numbers: Sequence[int]) -> None:
+    """Report the pages of a stack that were skipped, if there are any."""
+    if numbers:
+        to_stderr(f"skipped pages of {path} that cannot be read: {some([*map(str, numbers)])}")
 
 
 def headers(path: Path) -> dict[int, Header]:
@@ -125,7 +129,7 @@ def _first(found: Iterator[tuple[int, T | PcdnetError]]) -> T:
 
 def pages(
     source: PictureFile,
-    read: Callable[[Image.Image, str], T],
+    read: Callable[[Image.Image, Opener], T],
     *,
     wanted: Container[int] | None = None,
     most_pixels: int = MOST_PIXELS,
@@ -143,18 +147,20 @@ def pages(
             try:
                 with _careful(page):
                     if image is None:
-                        named = isinstance(source, str | Path)
-                        stream = stack.enter_context(Path(source).open("rb")) if named else source
+                        if isinstance(source, str | Path):
+                            stream: io.BytesIO | io.BufferedReader = stack.enter_context(Path(source).open("rb"))
+                        else:
+                            stream = source
                         image = _identified(stream, label)
                     if number and not (isinstance(source, Path) and image.format == "TIFF" and _has(image, number)):
                         return
                     there = True
-                    if number and _tag(image, ExifTags.Base.NewSubfileType, 0) & _SMALLER:
+                    if number and tag(image, ExifTags.Base.NewSubfileType, 0) & _SMALLER:
                         continue
                     if wanted is not None and number not in wanted:
                         continue
                     check_pixels((image.height, image.width), page, most_pixels)
-                    found: T | PcdnetError = read(image, page)
+                    found: T | PcdnetError = read(image, functools.partial(_again, stream, number))
             except PcdnetError as error:
                 if stuck and not there:  # Pillow does not get past a broken directory of tags
                     return
@@ -173,50 +179,12 @@ def _has(image: Image.Image, number: int) -> bool:
     return True
 
 
-def _tag(image: Image.Image, tag: int, default: int) -> Any:
-    """The value of a TIFF file's tag."""
-    return getattr(image, "tag_v2", {}).get(tag, default)
-
-
-def header_of(image: Image.Image, label: str) -> Header:
-    """What the header says of the picture in the end: EXIF may turn it."""
-    height, width = image.height, image.width
-    # PNG may carry EXIF behind the pixels, and would be decoded to look; TIFF has its size turned already.
-    if image.format in ("JPEG", "MPO", "WEBP") or "exif" in image.info:
-        with suppress(Exception):  # EXIF is a file format of its own, with damage of its own
-            if image.getexif().get(ExifTags.Base.Orientation) in _TURNED:
-                height, width = width, height
-    return Header(size=(height, width), channels=1 if image.mode in _GREY else 3, deep=_is_deep(image))
-
-
-def pixels_of(image: Image.Image, label: str) -> Num[np.ndarray, "H W C"]:
-    """The decoded picture, as it is meant to be seen."""
-    inverted = image.mode == "I;16" and _tag(image, ExifTags.Base.PhotometricInterpretation, 1) == _WHITE_IS_ZERO
-    image.load()
-    with suppress(Exception):  # a sound picture with broken EXIF is shown as it lies
-        image = ImageOps.exif_transpose(image)
-    values = _deep_values(image, inverted) if _is_deep(image) else _values(image)
-    return np.ascontiguousarray(values if values.ndim == 3 else values[..., None])
-
-
-def _is_deep(image: Image.Image) -> bool:
-    """Whether values have more than 8 bits."""
-    return image.mode == "F" or image.mode.startswith("I")
-
-
-def _deep_values(image: Image.Image, inverted: bool) -> Num[np.ndarray, "H W"]:
-    values = np.array(image)
-    values = values.astype(values.dtype.newbyteorder("="), copy=False)
-    return 65535 - values if inverted else values  # Pillow inverts those of 8 bits only
-
-
-def _values(image: Image.Image) -> UInt8[np.ndarray, "H W *C"]:
-    """The decoded picture in 8 bits: grey (H W) or RGB (H W 3)."""
-    grey = image.mode in _GREY
-    if image.has_transparency_data:  # multiplied by its opacity it lies over black
-        image = image.convert("LA" if grey else "RGBA").convert("La" if grey else "RGBa")
-        return np.array(image)[..., : 1 if grey else 3]
-    return np.array(image.convert("L" if grey else "RGB"))
+def _again(stream: io.BytesIO | io.BufferedReader, number: int) -> Image.Image:
+    """The page opened anew."""
+    stream.seek(0)
+    image = Image.open(stream, formats=_FORMATS)
+    image.seek(number)
+    return image
 
 
 def _identified(stream: io.BytesIO | io.BufferedReader, label: str) -> Image.Image:

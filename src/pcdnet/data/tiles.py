@@ -30,8 +30,10 @@ MOST = 2000
 """Tiles at most: automatic training looks at about as many images, and they take at most 400 MB."""
 SMALL = 0.25
 """Share of the pictures that may be smaller than a tile; they are skipped."""
-EMPTY = 0.2
-"""Tiles whose strongest edge has less than this share of what is usual where something is are left out."""
+EMPTY = 0.1
+"""Tiles are left out if their strongest edge has less than this share of what is found where something is ..."""
+NOISE = 2.0
+"""... and less than so many times what is found in the emptiest tenth of the tiles."""
 CELL = 4
 """Edges are sought between squares of so many pixels, in which noise averages out."""
 
@@ -40,7 +42,7 @@ Size = tuple[int, int]
 
 def chosen_side(sizes: Sequence[Size]) -> int | None:
     """The side of the tiles for pictures of these sizes; None where they do not give enough of any size."""
-    room = int(np.quantile([min(size) for size in sizes], SMALL, method="lower"))
+    room = sorted(map(min, sizes))[min(len(sizes) - 1, ceil(SMALL * len(sizes)))]
     side = min(SIDES[-1], room)
     if room >= LARGEST and _count(sizes, SIDES[0], OVERLAPS[0]) > MOST:
         side = LARGEST
@@ -180,7 +182,8 @@ def _worth(edges: Float[np.ndarray, "n"]) -> Int64[np.ndarray, "N"]:
     if len(edges) == 0:
         return np.zeros(0, np.int64)
     lot = np.random.default_rng(0).permutation(len(edges))
-    full = edges >= EMPTY * np.quantile(edges, 0.9)
+    emptiest, something = np.quantile(edges, [0.1, 0.98])
+    full = edges >= min(max(NOISE * emptiest, 1.0), EMPTY * something)
     if full.sum() < ENOUGH:
         full[np.argsort(-edges, kind="stable")[:ENOUGH]] = True
     chosen: Int64[np.ndarray, "N"] = lot[full[lot]][:MOST]

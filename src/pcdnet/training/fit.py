@@ -116,7 +116,7 @@ def fit(
     # Models of one channel look at grey images; an automatic one takes what there is.
     view = dataclasses.replace(view, grey=view.grey or (model is not None and model.channels == 1))
     seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
-    view = view if resume else training_view(data, view)
+    view = view if resume else training_view(data, view, split=validation is None)
     scenes, valid = _scenes(data, validation, seed, view)
     config = known or _chosen(scenes, changes, seed, start, quiet)
     _check(scenes, config, start)
