@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pcdnet.data import intake, npz
+from pcdnet.data.intake import Header
 from pcdnet.data.npz import count, read
+from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 4, 6, 3), dtype=np.uint8)
@@ -186,3 +189,14 @@ def test_damage_is_noticed_while_streaming(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(PcdnetError, match=complaint):
             list(npz.images(tmp_path / f"{name}.npz"))
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.float32, np.float64])
+def test_arrays_of_more_than_eight_bits_are_scaled_by_their_values(dtype: Any, tmp_path: Path) -> None:
+    deep = (IMAGES.astype(float) * 3 + 200).astype(dtype)
+    path = saved(tmp_path, image=deep)
+    np.testing.assert_array_equal(read(path, view=View(values=(200, 965))).images, IMAGES)
+    found = np.stack([image for _, image in npz.images(path)])
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, deep)
+    assert npz.headers(path) == dict.fromkeys(range(5), Header(size=(4, 6), channels=3, deep=True))

@@ -49,7 +49,8 @@ def open_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED
         raise PcdnetError(f"{count} scenes were asked for; give a count of at least 1")
     source = _source(name)
     if not source.generated:
-        return source.read(_opened_part(Path(name)), limit=count, view=view).first(count)  # a picture has many tiles
+        limit = None if view.tiles and not source.strided else count  # a picture has many tiles, or none
+        return source.read(_opened_part(Path(name)), limit=limit, view=view).first(count)
     if view.stride != 1:
         raise PcdnetError(f"{name} is made by seed, so no scene can be skipped; leave out ", Setting("stride"))
     return view.scenes(source.generate(str(name), count=count, seed=seed))

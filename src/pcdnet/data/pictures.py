@@ -152,7 +152,7 @@ def pages(
                         else:
                             stream = source
                         image = _identified(stream, label)
-                    if number and not (isinstance(source, Path) and image.format == "TIFF" and _has(image, number)):
+                    if number and not _has(image, number):
                         return
                     there = True
                     if number and tag(image, ExifTags.Base.NewSubfileType, 0) & _SMALLER:
@@ -166,7 +166,7 @@ def pages(
                     return
                 stuck, found = not there, error
             yield number, found
-            if image is None:
+            if image is None or image.format != "TIFF" or not isinstance(source, Path):
                 return
 
 
