@@ -50,6 +50,9 @@ views: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "resize": st.none() | sizes,
         "stride": st.integers(1, 99),
         "grey": st.booleans(),
+        "values": st.none() | st.tuples(st.integers(-99, 99) | st.floats(-99, 99), st.floats(100, 1e9)),
+        "tiles": st.none() | st.just(0) | st.integers(32, 512),
+        "ignore": st.none() | st.tuples(*[st.integers(0, 99)] * 2, *[st.integers(1, 99)] * 2),
     }
 )
 
@@ -111,6 +114,12 @@ def test_an_origin_is_read_back_as_it_was(view: dict[str, Any], **known: Any) ->
         '{"crop": [1, 2, 3]}',
         '{"resize": [0.5, 2]}',
         '{"size": "35x35"}',
+        '{"values": [200]}',
+        '{"values": ["a", "b"]}',
+        '{"values": [300, 200]}',
+        '{"tiles": 192.5}',
+        '{"tiles": true}',
+        '{"ignore": [0, 0, 5]}',
     ],
 )
 def test_a_damaged_origin_is_reported_with_its_cure(text: str, tmp_path: Path) -> None:
@@ -331,6 +340,11 @@ def test_other_data_are_seen_as_the_training_was_but_not_thinned() -> None:
     assert run.view_of("tetrominoes") == View(grey=True, resize=(8, 9))
     assert run.view_of("film.mp4", View(stride=2, resize=(4, 4))) == View(stride=2, resize=(4, 4), grey=True)
     assert run.view_of("other.mp4", View(crop=(0, 0, 9, 9))).crop == (0, 0, 9, 9)
+    view = View(values=(200, 1100), tiles=192, ignore=(0, 0, 9, 9))
+    run = RunFolder(Path("run"), Config.preset("tetrominoes"), Origin(data="scans", view=view))
+    assert run.view_of("others") == view
+    other = View(values=(0, 9), tiles=0, ignore=(0, 0, 5, 5))
+    assert run.view_of("others", other) == other
 
 
 def test_models_of_one_channel_see_grey(tmp_path: Path) -> None:
@@ -344,7 +358,9 @@ def test_the_command_of_a_run_trains_the_same_again(preset: str) -> None:
     base = Config.preset(preset)
     changes = {"model.prototype_size": (7, 9), "model.min_error_reduction": 1e-5, "loss.l1": 1e-7, "train.seed": 11}
     config = base.with_fields({**changes, "model.background": not base.model.background})
-    view = View(crop=(1, 2, 30, 31), resize=(20, 21), stride=3, grey=True)
+    view = View(
+        crop=(1, 2, 30, 31), resize=(20, 21), stride=3, grey=True, values=(-2.5, 1100), tiles=64, ignore=(1,) * 4
+    )
     for origin in (Origin(data="it's.npz", minutes=2.5, view=view), Origin(data="tetrominoes")):
         words = shlex.split(RunFolder(Path("a b"), config, origin).command())
         assert words.pop(0) == "pcdnet"
@@ -576,3 +592,44 @@ def test_every_field_of_an_origin_is_kept_when_a_run_goes_on(tmp_path: Path) -> 
     run = grey_run(tmp_path / "run")
     origin = Origin(data="photos", minutes=3, size=(20, 30), view=View(stride=2))
     assert run.with_origin(origin) == RunFolder.open(run.path) == dataclasses.replace(run, origin=origin)
+
+
+def test_a_run_on_one_picture_is_scored_on_tiles_that_it_did_not_learn_from(tmp_path: Path, capsys: Capture) -> None:
+    sheet = np.zeros((35 * 20, 35 * 24, 3), np.uint8)
+    for n, image in enumerate(generate(480, seed=1).images):
+        row, column = divmod(n, 24)
+        sheet[35 * row : 35 * row + 35, 35 * column : 35 * column + 35] = image
+    Image.fromarray(sheet).save(tmp_path / "sheet.png")
+    out = tmp_path / "run"
+    assert main(["train", "--data", str(tmp_path / "sheet.png"), "--out", str(out), *OPTIONS, "--tiles", "105"]) == 0
+    run = RunFolder.open(out)
+    assert (run.origin.view, run.origin.size) == (View(tiles=105), (105, 105))
+    learned, kept = run.training_scenes()
+    held = run.held_out()
+    np.testing.assert_array_equal(held.images, kept.images)
+    assert not set(learned.names) & set(held.names)
+    assert main(["eval", str(out)]) == 0
+    assert f"{len(held)} scenes" in capsys.readouterr().out
+    Image.fromarray(sheet[:140, :140]).save(tmp_path / "other.png")
+    assert run.held_out(tmp_path / "other.png").images.shape[1:] == (105, 105, 3)
+    Image.fromarray(sheet[:50, :60]).save(tmp_path / "small.png")
+    assert run.held_out(tmp_path / "small.png").images.shape == (1, 50, 60, 3)
+
+
+def test_a_run_keeps_the_values_that_it_learned_with(tmp_path: Path) -> None:
+    folder = tmp_path / "deep"
+    folder.mkdir()
+    for n, image in enumerate(generate(20, seed=1).images):
+        Image.fromarray(image[..., 0].astype(np.uint16) * 4 + 200).save(folder / f"{n}.tif")
+    config = Config.preset("tetrominoes").with_fields({**TINY, "model.channels": 1})
+    model = pcdnet.fit(folder, config, out=tmp_path / "run", quiet=True)
+    run = RunFolder.open(tmp_path / "run")
+    assert model.values == run.origin.view.values == run.load_model().values == (200, 1220)
+    np.testing.assert_array_equal(run.held_out().images[0, ..., 0], generate(20, seed=1).images[18, ..., 0])
+    picture = generate(20, seed=1).images[3, ..., :1]
+    found = [model.decompose(image) for image in (folder / "3.tif", picture.astype(np.uint16) * 4 + 200, picture)]
+    assert found[0].error == found[1].error == found[2].error
+    model.save(tmp_path / "saved")
+    assert pcdnet.load(tmp_path / "saved").values == (200, 1220)
+    pcdnet.fit(resume=True, out=tmp_path / "run", quiet=True)
+    assert RunFolder.open(tmp_path / "run").origin == run.origin

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,3 +74,21 @@ def test_a_scene_of_no_image_or_of_labels_that_do_not_fit_is_refused(
     with pytest.raises(PcdnetError) as caught:
         Scene(image=np.zeros(image, np.float32), labels=given, name="a")
     assert complaint in str(caught.value)
+
+
+@given(st.lists(st.booleans(), min_size=6, max_size=6))
+def test_any_choice_of_scenes_keeps_all_that_is_known_of_it(which: list[bool]) -> None:
+    places = np.arange(18, dtype=np.int32).reshape(6, 3)
+    part = dataclasses.replace(made(), places=places).part(np.array(which))
+    numbers = [n for n in range(6) if which[n]]
+    assert part.boxes is not None
+    assert part.places is not None
+    assert part.images[:, 0, 0, 0].tolist() == [*map(len, part.boxes)] == (part.places[:, 0] // 3).tolist() == numbers
+    assert part.names == tuple(f"scene {n}" for n in numbers)
+
+
+def test_boxes_are_cut_at_the_border_of_a_part_and_count_if_half_of_them_is_inside() -> None:
+    boxes = Boxes.from_rows([[10, 10, 4, 4, 0], [8, 10, 4, 4, 1], [7, 10, 4, 4, 2], [10, 18, 4, 5, 3]])
+    found = boxes.within((10, 10, 10, 10))
+    assert found.corners.tolist() == [[0, 0, 4, 4], [0, 0, 2, 4]]
+    assert found.kinds.tolist() == [0, 1]

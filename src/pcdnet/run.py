@@ -73,14 +73,14 @@ class Origin:
         if not isinstance(words, dict):
             raise ValueError("it holds no object")
         data, minutes = words.get("data"), words.get("minutes")
-        stride, grey = words.get("stride", 1), words.get("grey", False)
+        stride, grey, tiles = words.get("stride", 1), words.get("grey", False), words.get("tiles")
         if not isinstance(data, str | None) or not isinstance(minutes, int | float | None):
             raise ValueError(f"data is {data!r}, minutes is {minutes!r}")
-        if type(stride) is not int or type(grey) is not bool:
-            raise ValueError(f"stride is {stride!r}, grey is {grey!r}")
-        sides = {name: _sides(words.get(name), count) for name, count in (("crop", 4), ("resize", 2), ("size", 2))}
-        view = View(crop=sides["crop"], resize=sides["resize"], stride=stride, grey=grey)
-        return Origin(data=data, minutes=minutes, size=sides["size"], view=view)
+        if type(stride) is not int or type(grey) is not bool or type(tiles) not in (int, type(None)):
+            raise ValueError(f"stride is {stride!r}, grey is {grey!r}, tiles is {tiles!r}")
+        sides = {name: _sides(words.get(name), count) for name, count in (("crop", 4), ("resize", 2), ("ignore", 4))}
+        view = View(**sides, stride=stride, grey=grey, values=_numbers(words.get("values"), 2), tiles=tiles)
+        return Origin(data=data, minutes=minutes, size=_sides(words.get("size"), 2), view=view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +201,13 @@ class RunFolder:
         target, weights = checked_device(device), self.path / WEIGHTS
         if not self.has_weights:
             raise PcdnetError(f"{self.path} has no weights yet; train it to its first validation with ", GO_ON)
-        tensors, _ = load_tensors(weights)
+        tensors, words = load_tensors(weights)
         background = tensors.get("background")
         size = None if background is None or background.ndim != 3 else (background.shape[1], background.shape[2])
         model = PCDNet(self.config.model, size)
         fill(model, tensors, weights)
         model.names = self.names()
+        model.values = self.origin.view.values or _numbers(json.loads(words.get("values", "null")), 2)
         return model.to(target).eval()
 
     def save_weights(self, model: PCDNet) -> None:
@@ -316,6 +317,9 @@ class RunFolder:
             resize=view.resize or kept.resize,
             stride=view.stride if view.stride != 1 or not own else kept.stride,
             grey=view.grey or kept.grey or self.config.model.channels == 1,
+            values=view.values or kept.values,
+            tiles=kept.tiles if view.tiles is None else view.tiles,
+            ignore=view.ignore or kept.ignore,
         )
 
     def command(self) -> str:
@@ -375,8 +379,16 @@ def load(folder: str | Path, device: str = "cpu") -> PCDNet:
 
 def _sides(value: Any, count: int) -> Any:
     """So many whole numbers as a tuple, or None."""
+    numbers = _numbers(value, count)
+    if numbers is not None and any(type(side) is not int for side in numbers):
+        raise ValueError(f"{value!r} is not {count} whole numbers")
+    return numbers
+
+
+def _numbers(value: Any, count: int) -> Any:
+    """So many numbers as a tuple, or None."""
     if value is None:
         return None
-    if not isinstance(value, list) or len(value) != count or any(type(side) is not int for side in value):
-        raise ValueError(f"{value!r} is not {count} whole numbers")
+    if not isinstance(value, list) or len(value) != count or any(type(each) not in (int, float) for each in value):
+        raise ValueError(f"{value!r} is not {count} numbers")
     return tuple(value)

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Int32, Integer, UInt8
+from jaxtyping import Bool, Float32, Int32, Integer, UInt8
 from scipy.ndimage import find_objects
 
 from pcdnet.errors import PcdnetError
+
+VISIBLE = 0.5
+"""Boxes of which less than this share lies inside a part of an image do not count there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -49,6 +52,20 @@ class Boxes:
         values = np.array(rows, np.float64).reshape(-1, 5)
         return Boxes(corners=values[:, :4].astype(np.float32), kinds=values[:, 4].astype(np.int32))
 
+    def within(self, part: Sequence[float]) -> Boxes:
+        """The boxes as they are seen in a part of the image, given by top, left, height and width.
+
+        Those of which less than VISIBLE lies inside do not count; the others are cut at its border.
+        """
+        place, size = np.array(part[:2], np.float64), np.array(part[2:], np.float64)
+        starts = self.corners[:, :2] - place
+        ends = np.minimum(starts + self.corners[:, 2:], size)
+        starts = np.maximum(starts, 0)
+        sides = np.maximum(ends - starts, 0)
+        area = sides.prod(axis=1)
+        seen = (area > 0) & (area >= VISIBLE * self.corners[:, 2:].prod(axis=1))
+        return Boxes(corners=np.concatenate([starts, sides], axis=1)[seen].astype(np.float32), kinds=self.kinds[seen])
+
     def __len__(self) -> int:
         return len(self.corners)
 
@@ -77,6 +94,8 @@ class Scenes:
     """The name of every scene, a file's for example; empty where scenes have none."""
     name: str = ""
     """Where the scenes come from, for messages."""
+    places: Int32[np.ndarray, "N 3"] | None = None
+    """Of tiles, the number of the picture that each was cut from, its top and its left; None of whole pictures."""
 
     def __len__(self) -> int:
         return len(self.images)
@@ -90,16 +109,18 @@ class Scenes:
         """The first `count` scenes, or all if there are fewer."""
         return self.part(slice(0, count))
 
-    def part(self, which: slice, name: str | None = None) -> Scenes:
+    def part(self, which: slice | Bool[np.ndarray, "N"], name: str | None = None) -> Scenes:
         """Some of the scenes, with their ground truth; under another name if one is given."""
+        numbers = np.arange(len(self))[which].tolist()
         return Scenes(
             images=self.images[which],
             labels=None if self.labels is None else self.labels[which],
-            boxes=None if self.boxes is None else self.boxes[which],
+            boxes=None if self.boxes is None else [self.boxes[number] for number in numbers],
             kinds=self.kinds,
             scored=self.scored,
-            names=self.names[which],
+            names=tuple(self.names[number] for number in numbers) if self.names else (),
             name=self.name if name is None else name,
+            places=None if self.places is None else self.places[which],
         )
 
 

@@ -21,6 +21,7 @@ from pcdnet.cli import main, parse
 from pcdnet.cli.train import Train
 from pcdnet.config import PRESETS, RENAMED, RENAMED_VALUES, Config
 from pcdnet.data.tetrominoes import generate
+from pcdnet.data.view import View
 from pcdnet.run import RunFolder
 from tests.cli.conftest import SMALL, Complaint
 
@@ -279,3 +280,27 @@ def test_scenes_that_came_with_the_run_score_the_same_as_eval(data: Path, traine
         shown.append((scores["scenes"], scores["mse"]))
     assert shown[0] == shown[1] == shown[2]
     assert shown[0][0] == 8
+
+
+def test_views_are_given_as_options() -> None:
+    command = parsed("--values", "-2.5", "1100", "--tiles", "96", "--ignore", "0", "0", "9", "35")
+    assert command.view() == View(values=(-2.5, 1100), tiles=96, ignore=(0, 0, 9, 35))
+    assert parsed().view() == View()
+
+
+def test_one_picture_and_unequal_pictures_are_learned_from(tmp_path: Path, capsys: Capture) -> None:
+    scenes = generate(100, seed=1).images
+    sheet = scenes.reshape(10, 10, 35, 35, 3).transpose(0, 2, 1, 3, 4).reshape(350, 350, 3)
+    Image.fromarray(sheet).save(tmp_path / "sheet.png")
+    (tmp_path / "photos").mkdir()
+    for n in range(10):
+        Image.fromarray(sheet[: 150 + 10 * n, : 350 - 15 * n]).save(tmp_path / "photos" / f"{n}.png")
+    for data, said in (
+        ("sheet.png", "a picture of 350x350 is cut"),
+        ("photos", "10 pictures of several sizes are cut"),
+    ):
+        out = tmp_path / f"run-{data}"
+        assert main(["train", "--data", str(tmp_path / data), "--out", str(out), *SMALL]) == 0
+        assert said in capsys.readouterr().err
+        assert (out / "report.html").is_file()
+        assert json.loads((out / "origin.json").read_text())["tiles"] in (160, 192)

@@ -12,8 +12,10 @@ from PIL import Image
 
 from pcdnet.data import folder, intake
 from pcdnet.data.folder import names, read
+from pcdnet.data.intake import Header
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
+from tests.data.stacks import break_page, write_stack
 
 COLOURS = np.random.default_rng(0).integers(0, 256, (40, 8, 12, 3), dtype=np.uint8)
 
@@ -135,7 +137,7 @@ def test_images_that_take_all_memory_are_refused_before_they_are_decoded(
 ) -> None:
     filled(tmp_path, 5)
     monkeypatch.setattr(intake, "MOST_BYTES", 4 * COLOURS[0].size)
-    monkeypatch.setattr(folder, "read_picture", None)
+    monkeypatch.setattr(folder, "pixels_of", None)
     with pytest.raises(PcdnetError, match="the 5 images of .* more than the limit .*; use resize, crop or stride"):
         read(tmp_path)
 
@@ -215,3 +217,51 @@ def test_genuine_traffic_is_read_with_its_boxes(camera: str, vehicles: int, shar
     assert scenes.boxes is not None
     assert sum(map(len, scenes.boxes)) == vehicles
     assert scenes.kinds == ("vehicle",)
+
+
+def test_every_page_of_a_stack_is_an_image(tmp_path: Path) -> None:
+    filled(tmp_path, 3)
+    write_stack(tmp_path / "a1s.tif", [COLOURS[9], COLOURS[8]])
+    Image.fromarray(COLOURS[7]).save(tmp_path / "b.tif")
+    scenes = read(tmp_path)
+    assert scenes.names == ("a0.png", "a1.png", "a1s.tif#0", "a1s.tif#1", "a2.png", "b.tif")
+    np.testing.assert_array_equal(scenes.images, COLOURS[[0, 1, 9, 8, 2, 7]])
+    np.testing.assert_array_equal(read(tmp_path, limit=2, view=View(stride=3)).images, COLOURS[[0, 8]])
+    assert folder.count(tmp_path) == 6
+    assert [number for number, _ in folder.images(tmp_path, stride=2)] == [0, 2, 4]
+    assert folder.headers(tmp_path) == dict.fromkeys(range(6), Header(size=(8, 12), channels=3, deep=False))
+
+
+def test_a_broken_page_is_skipped_like_a_broken_image(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    filled(tmp_path, 10)
+    break_page(write_stack(tmp_path / "b.tif", [*COLOURS[10:13]]), 1)
+    assert read(tmp_path).names[-2:] == ("b.tif#0", "b.tif#2")
+    assert f"skipped 1 of 13 images of {tmp_path} that cannot be read: b.tif#1" in capfd.readouterr().err
+
+
+def test_images_of_several_sizes_are_cut_into_tiles_with_their_boxes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for n in range(10):
+        Image.fromarray(rng.integers(0, 256, (100 + 10 * n, 150 - 5 * n, 3), dtype=np.uint8)).save(
+            tmp_path / f"a{n}.png"
+        )
+    content = {"images": [{"id": 0, "file_name": "a4.png"}], "categories": [{"id": 1, "name": "car"}]}
+    boxes = [{"image_id": 0, "category_id": 1, "bbox": [40, 50, 8, 6]}]
+    (tmp_path / "annotations.json").write_text(json.dumps({**content, "annotations": boxes}))
+    scenes = read(tmp_path, view=View(tiles=96))
+    assert scenes.images.shape[1:] == (96, 96, 3)
+    assert {name.partition("@")[0] for name in scenes.names} == {f"a{n}.png" for n in range(10)}
+    assert scenes.places is not None
+    assert scenes.boxes is not None
+    for seen, (number, top, left) in zip(scenes.boxes, scenes.places, strict=True):
+        assert seen.corners.tolist() == ([[50 - top, 40 - left, 6, 8]] if number == 4 else [])
+
+
+def test_deep_images_of_a_folder_are_scaled_alike_and_others_stay(tmp_path: Path) -> None:
+    deep = np.array([[200, 650], [1100, 2000]], np.uint16)
+    Image.fromarray(deep).save(tmp_path / "a.tif")
+    Image.fromarray(deep).save(tmp_path / "b.png")
+    Image.fromarray(deep.astype(np.float32)).save(tmp_path / "c.tif")
+    Image.fromarray((deep % 256).astype(np.uint8)).save(tmp_path / "d.png")
+    found = read(tmp_path, view=View(values=(200, 1100))).images[..., 0]
+    assert [image.tolist() for image in found] == [[[0, 128], [255, 255]]] * 3 + [(deep % 256).tolist()]

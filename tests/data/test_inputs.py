@@ -17,6 +17,7 @@ from pcdnet.data.inputs import Input, find_inputs
 from pcdnet.data.tetrominoes import generate
 from pcdnet.errors import PcdnetError
 from tests.data.records import write_tetrominoes
+from tests.data.stacks import break_page, write_stack
 
 RGB = np.random.default_rng(0).integers(0, 256, (6, 8, 3), dtype=np.uint8)
 STACK = np.random.default_rng(1).integers(0, 256, (3, 6, 8, 3), dtype=np.uint8)
@@ -181,3 +182,22 @@ def test_a_file_that_changes_has_another_stamp(photos: Path) -> None:
     assert find_inputs([str(path)])[0].stamp == before
     Image.fromarray(RGB[:3]).save(path)
     assert find_inputs([str(path)])[0].stamp != before
+
+
+def test_the_pages_of_a_stack_come_one_by_one_in_their_own_values(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pages = [np.random.default_rng(n).integers(200, 1101, (20, 30)).astype(np.uint16) for n in range(4)]
+    write_stack(tmp_path / "stack.tif", pages)
+    write_stack(tmp_path / "one.tif", pages[:1])
+    for path in (tmp_path / "*.tif", tmp_path):
+        one, stack = find_inputs([str(path)])
+        assert (one.count(), [one.image_name(n) for n, _ in one.images()]) == (1, [f"{tmp_path}/one.tif"])
+        assert (stack.count(), stack.image_title(3)) == (4, "stack/000003")
+        numbers, found = zip(*stack.images(2), strict=True)  # strides are for videos
+        assert [stack.image_name(n) for n in numbers] == [f"{tmp_path}/stack.tif#{n}" for n in range(4)]
+        np.testing.assert_array_equal(np.stack(found)[..., 0], pages)
+    assert capfd.readouterr().err == ""
+    break_page(tmp_path / "stack.tif", 2)
+    assert [number for number, _ in find_inputs([f"{tmp_path}/stack.tif"])[0].images()] == [0, 1, 3]
+    assert f"note: skipped pages of {tmp_path}/stack.tif that cannot be read: 2\n" in capfd.readouterr().err

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pcdnet.data.intake import fitted, in_eight_bits, resized
+from pcdnet.data.intake import LIMIT, fitted, in_eight_bits, most_pixels, resized
 from pcdnet.errors import PcdnetError, Setting
 
 RGB = np.random.default_rng(0).integers(0, 256, (6, 8, 3), dtype=np.uint8)
@@ -33,13 +33,45 @@ def test_an_image_of_another_size_is_refused_with_a_cure() -> None:
 
 @given(st.lists(st.integers(0, 255), min_size=1))
 def test_eight_bits_survive_as_fractions(values: list[int]) -> None:
-    assert in_eight_bits(np.array(values) / 255, "it").tolist() == values
+    assert in_eight_bits(np.array(values) / 255).tolist() == values
+    eight = np.array(values, np.uint8)
+    assert in_eight_bits(eight, (100, 200)) is eight  # 8 bits stay as they are, whatever the range
+
+
+@given(value=st.integers(0, 65535))
+def test_sixteen_bits_are_rounded_to_eight(value: int) -> None:
+    assert in_eight_bits(np.array([value], np.uint16)) == round(value / 257)
+
+
+@given(st.lists(st.floats(-2000, 2000), min_size=1), st.sampled_from([np.uint16, np.int32, np.float32, np.float64]))
+def test_a_range_of_values_becomes_black_to_white_and_what_is_beyond_is_cut(values: list[float], dtype: type) -> None:
+    given = np.abs(values).astype(dtype) if dtype is np.uint16 else np.array(values, dtype)
+    found = in_eight_bits(given, (200, 1100))
+    assert found.dtype == np.uint8
+    exact = ((given.astype(float) - 200) / 900 * 255).clip(0, 255)
+    assert np.abs(found - exact).max() <= 0.501
+
+
+def test_what_is_no_number_becomes_black() -> None:
+    assert in_eight_bits(np.array([np.nan, -np.inf, np.inf, 1100]), (200, 1100)).tolist() == [0, 0, 255, 255]
+
+
+def test_the_limit_on_pixels_is_set_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(LIMIT, raising=False)
+    assert most_pixels() == 8192**2
+    monkeypatch.setenv(LIMIT, "2500000000")
+    assert most_pixels() == 50_000**2
+    monkeypatch.setenv(LIMIT, "2.5e9")
+    with pytest.raises(PcdnetError, match="PCDNET_MAX_PIXELS is '2.5e9'; set it to a number of pixels"):
+        most_pixels()
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.5, np.nan, np.inf])
 def test_values_that_are_no_fractions_are_refused(value: float) -> None:
-    with pytest.raises(PcdnetError, match="it has values from .*; give 8 bits, or values of 0 to 1$"):
-        in_eight_bits(np.array([0.5, value]), "it")
+    with pytest.raises(
+        PcdnetError, match="it has values from .*; give 8 bits, values of 0 to 1, or those that are .* as values$"
+    ):
+        in_eight_bits(np.array([0.5, value]), None, "it")
 
 
 @given(height=st.integers(1, 20), width=st.integers(1, 20), value=st.integers(0, 255), channels=st.sampled_from([1, 3]))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pcdnet.data import intake, npz
+from pcdnet.data.intake import Header
 from pcdnet.data.npz import count, read
+from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 4, 6, 3), dtype=np.uint8)
@@ -82,12 +85,13 @@ def test_fewer_scenes_are_the_first(limit: int, tmp_path: Path) -> None:
     ("arrays", "complaint"),
     [
         ({"images": IMAGES}, "no array 'image' .it holds images."),
-        ({"image": IMAGES / 255}, "is of type float64; save uint8"),
+        ({"image": IMAGES.astype(np.int64)}, "is of type int64; give uint8 of 0 to 255, uint16, or floats"),
+        ({"image": IMAGES.astype(np.float32)}, "'image' of .* has values from .*; give 8 bits, values of 0 to 1, or"),
         ({"image": IMAGES[0, 0]}, "has shape .6, 3.; give at least one image, as images x height"),
         ({"image": np.zeros((2, 4, 6, 4), np.uint8)}, "with 1 or 3 channels"),
         ({"image": IMAGES[:0]}, "has shape .0, 4, 6, 3.; give at least one image"),
         ({"image": np.asfortranarray(IMAGES)}, "column by column; save numpy.ascontiguousarray"),
-        ({"image": np.array([None, "x"], object)}, "type object; save uint8"),
+        ({"image": np.array([None, "x"], object)}, "type object; give uint8"),
         ({"image": IMAGES, "labels": LABELS[:4]}, "does not fit 5 images of 4x6; save images x height x width"),
         ({"image": IMAGES, "labels": LABELS / 2}, "is of type float64; save integers"),
         ({"image": IMAGES, "labels": LABELS - 1}, "goes down to -1; save 0 for background"),
@@ -170,7 +174,7 @@ def test_images_are_streamed_as_they_were_saved(images: np.ndarray, tmp_path: Pa
 
 def test_damage_is_noticed_while_streaming(tmp_path: Path) -> None:
     np.savez(tmp_path / "other.npz", allow_pickle=True, images=IMAGES)
-    np.savez(tmp_path / "float.npz", allow_pickle=True, image=IMAGES / 255)
+    np.savez(tmp_path / "signed.npz", allow_pickle=True, image=IMAGES.astype(np.int8))
     np.savez(tmp_path / "cut.npz", allow_pickle=True, image=IMAGES)
     whole = (tmp_path / "cut.npz").read_bytes()
     (tmp_path / "cut.npz").write_bytes(whole[:300])
@@ -178,10 +182,21 @@ def test_damage_is_noticed_while_streaming(tmp_path: Path) -> None:
     (tmp_path / "bad.npz").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
     for name, complaint in {
         "other": "no array 'image' .it holds images.",
-        "float": "is of type float64",
+        "signed": "is of type int8",
         "cut": "no sound .npz file",
         "bad": "no sound .npz file .Bad CRC",
         "missing": "does not exist",
     }.items():
         with pytest.raises(PcdnetError, match=complaint):
             list(npz.images(tmp_path / f"{name}.npz"))
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.float32, np.float64])
+def test_arrays_of_more_than_eight_bits_are_scaled_by_their_values(dtype: Any, tmp_path: Path) -> None:
+    deep = (IMAGES.astype(float) * 3 + 200).astype(dtype)
+    path = saved(tmp_path, image=deep)
+    np.testing.assert_array_equal(read(path, view=View(values=(200, 965))).images, IMAGES)
+    found = np.stack([image for _, image in npz.images(path)])
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, deep)
+    assert npz.headers(path) == dict.fromkeys(range(5), Header(size=(4, 6), channels=3, deep=True))

@@ -12,13 +12,22 @@ import pytest
 from PIL import Image
 
 from pcdnet.data import sources
-from pcdnet.data.opening import GENERATED_SCENES, held_out_data, open_data, to_scenes, training_data
+from pcdnet.data.opening import (
+    GENERATED_SCENES,
+    held_out_data,
+    open_data,
+    split_scenes,
+    to_scenes,
+    training_data,
+    training_view,
+)
 from pcdnet.data.sources import SOURCES, TEST_SEED, is_generated, usable
 from pcdnet.data.tetrominoes import TetrominoScenes, generate
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
 from pcdnet.output.dataset import save_scenes
 from pcdnet.scene import Scenes
+from tests.data.stacks import write_stack
 
 
 @pytest.fixture
@@ -195,7 +204,7 @@ def test_a_picture_is_one_scene_and_too_few_to_learn_from(tmp_path: Path) -> Non
     pictures(tmp_path / "some", 7, 1)
     scenes = open_data(tmp_path / "some" / "7.png", count=5, seed=0, view=View(grey=True))
     assert (scenes.images.shape, numbers(scenes), scenes.names) == ((1, 8, 10, 1), [7], ("7.png",))
-    with pytest.raises(PcdnetError, match="too few scenes to learn from, 1; give at least 10"):
+    with pytest.raises(PcdnetError, match="too few scenes to learn from, 1; give at least 10, or larger pictures"):
         training_data(tmp_path / "some" / "7.png", seed=0)
 
 
@@ -237,8 +246,8 @@ def test_names_and_paths_are_opened(file: Path) -> None:
         (STACK[0, 0], "shape .9, 3.; give at least one image, as images x height"),
         (STACK[..., :2], "shape .6, 8, 9, 2.; give at least"),
         (STACK[:0], "shape .0, 8, 9, 3.; give at least"),
-        (STACK.astype(np.int64), "of type int64; give uint8 of 0 to 255, or floats of 0 to 1"),
-        (STACK.astype(np.float32), "values from 0 to 255; give 8 bits, or values of 0 to 1$"),
+        (STACK.astype(np.int64), "of type int64; give uint8 of 0 to 255, uint16, or floats"),
+        (STACK.astype(np.float32), "values from .* to 255; give 8 bits, values of 0 to 1, or"),
         (np.full((2, 8, 8), np.nan), "values from nan to nan; give 8 bits"),
         (STACK.tolist(), "images of type list were given; give a NumPy array, Scenes, or tetrominoes"),
         (None, "images of type NoneType were given"),
@@ -319,3 +328,129 @@ def test_generated_scenes_have_no_stride() -> None:
     with pytest.raises(PcdnetError, match="made by seed, so no scene can be skipped; leave out stride$"):
         open_data("tetrominoes", count=3, seed=7, view=View(stride=2))
     assert open_data("tetrominoes", count=3, seed=7, view=View(grey=True)).images.shape == (3, 35, 35, 1)
+
+
+def noise(height: int, width: int, seed: int = 0, dtype: Any = np.uint8) -> np.ndarray:
+    """A grey picture that differs everywhere; of more than 8 bits from 200 to 1,100."""
+    low, high = (0, 255) if dtype is np.uint8 else (200, 1100)
+    made: np.ndarray = np.random.default_rng(seed).integers(low, high + 1, (height, width)).astype(dtype)
+    made[:4, :4], made[4:8, 4:8] = low, high
+    return made
+
+
+def scans(folder: Path, *sizes: tuple[int, int], dtype: Any = np.uint8) -> Path:
+    """A folder of pictures of these sizes."""
+    folder.mkdir()
+    for n, size in enumerate(sizes):
+        Image.fromarray(noise(*size, n, dtype)).save(folder / f"{n}.tif")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("sizes", "side", "said"),
+    [
+        ([(90, 80)] * 10, None, ""),
+        ([(900, 1000)] * 10, None, ""),
+        ([(60, 60)] * 9, None, ""),
+        ([(300, 384)], 192, "a picture of 300x384 is cut into tiles of 192x192, which overlap"),
+        ([(300, 384)] * 9, 192, "9 pictures of 300x384 are cut into tiles"),
+        ([(90, 1001)] * 10, 90, "10 pictures of 90x1001 are cut into tiles of 90x90"),
+        (
+            [(100 + 20 * n, 290 - 10 * n) for n in range(10)],
+            160,
+            "10 pictures of several sizes are cut into tiles",
+        ),
+    ],
+)
+def test_few_large_or_unequal_pictures_are_learned_from_in_tiles(
+    sizes: list[tuple[int, int]], side: int | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = scans(tmp_path / "some", *sizes)
+    for data in (place, *([place / "0.tif"] if len(sizes) == 1 else [])):
+        view = training_view(data)
+        assert view == View(tiles=side)
+        printed = capsys.readouterr().err
+        assert said in printed
+        assert bool(printed) == bool(said)
+    assert training_view(place, View(tiles=0)) == View(tiles=0)
+    assert training_view(place, View(resize=(40, 40))).tiles is None
+    if side is not None:
+        train, valid = training_data(place, seed=0, view=view)
+        assert train.images.shape[1:] == valid.images.shape[1:] == (side, side, 1)
+        assert len(valid) == len(cut_of(place, view)) // 10
+        assert valid.name.endswith(f"of {place}, in tiles of {side}x{side}")
+        held = held_out_data(place, count=1000, seed=TEST_SEED, view=view)
+        np.testing.assert_array_equal(held.images, valid.images)
+        assert len(open_data(place, count=3, seed=0, view=view)) == 3
+
+
+def cut_of(place: Path, view: View) -> Scenes:
+    """All tiles of a folder."""
+    return open_data(place, count=10**6, seed=0, view=view)
+
+
+def test_tiles_to_learn_from_share_no_pixel_with_those_for_validation(tmp_path: Path) -> None:
+    for place in (scans(tmp_path / "one", (1500, 1200)), scans(tmp_path / "few", *[(400, 420)] * 8)):
+        train, valid = training_data(place, seed=0, view=training_view(place))
+        side = train.images.shape[1]
+        assert train.places is not None
+        assert valid.places is not None
+        for number, *corner in valid.places:
+            near = (abs(train.places[:, 1:] - corner) < side).all(axis=1)
+            assert not (near & (train.places[:, 0] == number)).any()
+
+
+def test_pictures_too_few_and_too_small_for_tiles_are_too_few(tmp_path: Path) -> None:
+    place = scans(tmp_path / "some", *[(60, 60)] * 9)
+    with pytest.raises(PcdnetError, match="too few scenes to learn from, 9; give at least 10, or larger pictures$"):
+        training_data(place, seed=0, view=training_view(place))
+
+
+def test_arrays_and_scenes_are_cut_like_pictures(capsys: pytest.CaptureFixture[str]) -> None:
+    images = noise(400, 500)[None, ..., None]
+    for data in (images, images[..., 0], Scenes(images=images)):
+        assert training_view(data).tiles == 192
+        assert training_view(data, split=False).tiles is None  # as there is something else to validate with
+    scenes = to_scenes(images, view=View(tiles=192))
+    assert [len(part) for part in split_scenes(scenes)][1] == len(scenes) // 10
+    assert capsys.readouterr().err.count("a picture of 400x500 is cut") == 3
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.float32])
+@pytest.mark.parametrize("kind", ["folder", "parts", "stack", "npz", "array"])
+def test_one_range_of_values_is_chosen_for_all_deep_pictures(
+    kind: str, dtype: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = [noise(40, 50, seed, dtype) for seed in range(12)]
+    data: Any = tmp_path / "some"
+    if kind == "array":
+        data = np.stack(pages).astype(np.uint16)
+    elif kind == "npz":
+        data = tmp_path / "a.npz"
+        np.savez(data, image=np.stack(pages))
+    elif kind == "stack":
+        data = write_stack(tmp_path / "a.tif", pages)
+    else:
+        if kind == "parts":
+            data.mkdir()
+            scans(data / "test", (9, 9), dtype=np.float32)
+        scans(data / "train" if kind == "parts" else data, *[(40, 50)] * 12, dtype=dtype)
+    view = training_view(data)
+    assert view == View(values=(200, 1100))
+    assert "12 images have more than 8 bits: in all of them 200 becomes black and 1100 white" in capsys.readouterr().err
+    assert training_view(data, View(values=(0, 5))) == View(values=(0, 5))
+    train = to_scenes(data, view=view) if kind == "array" else training_data(data, seed=0, view=view)[0]
+    assert (train.images.min(), train.images.max()) == (0, 255)
+    expected = (np.stack(pages)[: len(train)] - 200.0) * (255 / 900)
+    assert np.abs(train.images[..., 0] - expected).max() <= 0.51
+
+
+def test_pictures_of_eight_bits_are_never_scaled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = scans(tmp_path / "some", *[(40, 50)] * 12)
+    assert training_view(place) == View()
+    assert training_view("tetrominoes") == View()
+    Image.fromarray(noise(40, 50, 0, np.uint16)).save(place / "99.tif")
+    view = training_view(place)
+    assert view == View(values=(200, 1100))
+    assert "1 images have more than 8 bits" in capsys.readouterr().err
+    np.testing.assert_array_equal(open_data(place, count=1, seed=0, view=view).images[0, ..., 0], noise(40, 50))

@@ -56,7 +56,7 @@ def test_presets_of_sources_exist() -> None:
 
 
 def test_every_file_has_what_its_source_needs() -> None:
-    needed = {"generate": GENERATED, "read": FILES, "images": FILES[1:], "count": FILES[1:]}  # not of a folder
+    needed = {"generate": GENERATED, "read": FILES, "images": FILES, "count": FILES}
     for function, every in needed.items():
         assert all(callable(getattr(source._module(), function)) for source in every)
     assert FILES[0].name == "folder"
@@ -94,7 +94,7 @@ def helped(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 @pytest.mark.parametrize(
     ("command", "named"),
     [
-        ("train", [source for source in SOURCES if source.many]),
+        ("train", SOURCES),
         ("report", SOURCES),
         ("bench", SOURCES),
         ("decompose", FILES),

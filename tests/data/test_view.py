@@ -122,6 +122,10 @@ def test_a_crop_is_the_slice(data: st.DataObject) -> None:
             "column -1 is empty or begins outside of images; give top, left, height and width of a part",
         ),
         (lambda: View(crop=(0, 0, 5, 0)), "5x0 at row 0, column 0 is empty"),
+        (lambda: View(values=(5, 5)), "values=.5, 5. is no range; give the value that is black, and then"),
+        (lambda: View(values=(0, float("nan"))), "is no range"),
+        (lambda: View(tiles=9), "tiles=9 is too small; give at least 32, or 0 for none"),
+        (lambda: View(ignore=(0, 0, 5, 0)), "ignored part of 5x0 at row 0, column 0 is empty .* as ignore$"),
         (lambda: View(resize=(0, 5)), "resized to 0x5; give a height and a width from 1, .*, as resize$"),
         (lambda: View(resize=(10**5, 10**5)), "at most 67,108,864 pixels together"),
         (
@@ -142,3 +146,48 @@ def test_views_that_are_none_are_refused(attempt: object, complaint: str) -> Non
     assert callable(attempt)
     with pytest.raises(PcdnetError, match=complaint):
         attempt()
+
+
+def test_what_is_ignored_is_no_ground_truth() -> None:
+    view = View(ignore=(0, 0, 10, 36))
+    assert view.boxes(boxes((2, 2, 6, 6), (6, 2, 8, 6), (7, 2, 8, 6)), (24, 36)).kinds.tolist() == [1, 2]
+    assert view.boxes(boxes((1, 2, 8, 6), (6, 4, 9, 9)), (24, 36)).corners.tolist() == [[6, 4, 9, 9]]
+    seen = view.scenes(scene_of((4, 8, 9, 12)))
+    assert seen.labels is not None
+    assert extent(seen.labels[0]) == [10, 8, 3, 12]
+    np.testing.assert_array_equal(seen.images, scene_of((4, 8, 9, 12)).images)  # the model leaves the pixels out
+
+
+def test_what_is_ignored_is_counted_in_pixels_as_they_are_seen() -> None:
+    view = View(crop=(4, 8, 10, 20), resize=(20, 40), ignore=(0, 0, 20, 10))
+    found = view.ignored((20, 40))
+    assert found is not None
+    assert extent(found) == [0, 0, 20, 10]
+    assert view.boxes(boxes((6, 9, 4, 3), (6, 14, 4, 4)), (24, 36)).corners.tolist() == [[4, 12, 8, 8]]
+    assert View().ignored((20, 40)) is None
+    part = View(ignore=(15, 30, 99, 99)).ignored((20, 40))  # where pictures are of several sizes
+    assert part is not None
+    assert extent(part) == [15, 30, 5, 10]
+
+
+def test_tiles_hold_nothing_that_is_ignored() -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (2, 200, 200, 1), dtype=np.uint8)
+    view = View(tiles=96, ignore=(0, 0, 40, 200))
+    seen = view.scenes(Scenes(images=noise))
+    assert seen.places is not None
+    assert seen.places[:, 1].min() >= 40
+    assert view.ignored((96, 96)) is None
+
+
+@pytest.mark.parametrize("size", [(90, 80), (64, 64), (20, 300)])
+def test_images_of_one_size_that_hold_no_more_than_a_tile_stay_whole(size: tuple[int, int]) -> None:
+    scenes = Scenes(images=np.zeros((3, *size, 1), np.uint8))
+    assert View(tiles=max(64, size[0] + 1 if size[0] != 64 else 64)).scenes(scenes) is scenes
+    assert View(tiles=0).scenes(scenes) is scenes
+
+
+def test_deep_images_are_scaled_before_they_are_resized_and_made_grey() -> None:
+    image = np.array([[[200, 200, 200], [1100, 1100, 1100]]], np.uint16).repeat(2, axis=0)
+    view = View(values=(200, 1100), resize=(1, 2), grey=True)
+    assert view.image(image)[0, :, 0].tolist() == [0, 255]
+    assert View(values=(200, 1100)).image(RGB) is RGB

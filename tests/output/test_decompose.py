@@ -18,6 +18,8 @@ from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.decompose import decompose_files
 from pcdnet.run import RunFolder
+from tests.data.stacks import break_page, write_stack
+from tests.data.test_pictures import bomb
 from tests.runs import true_run
 
 SCENES = generate(6, seed=3)
@@ -168,3 +170,41 @@ def test_a_folder_of_other_things_is_not_written_to(run: RunFolder, photos: Path
     with pytest.raises(PcdnetError, match="holds other things than results"):
         decompose_files(run, photos, tmp_path / "full", quiet=True)
     assert not (tmp_path / "full" / "journal.jsonl").exists()
+
+
+def test_deep_pictures_are_seen_in_the_values_of_the_run(run: RunFolder, tmp_path: Path) -> None:
+    deep = [image.astype(np.uint16) * 4 + 200 for image in SCENES.images]
+    np.savez(tmp_path / "deep.npz", image=np.stack(deep))
+    np.savez(tmp_path / "plain.npz", image=SCENES.images)
+    expected = decompose_files(run, tmp_path / "plain.npz", tmp_path / "plain", quiet=True).summary
+    model = run.load_model()
+    model.values = (200, 1220)
+    done = decompose_files(model, tmp_path / "deep.npz", tmp_path / "out", quiet=True)
+    assert done.summary.used == expected.used
+    assert decompose_files(model, tmp_path / "deep.npz", tmp_path / "out", quiet=True).fresh == 0
+    again = decompose_files(model, tmp_path / "deep.npz", tmp_path / "out", values=(0, 65535), quiet=True)
+    assert again.anew  # as another range gives other results
+    assert sum(again.summary.used) != sum(expected.used)
+    with pytest.raises(PcdnetError, match="values=.9, 3. is no range"):
+        decompose_files(run, tmp_path / "deep.npz", tmp_path / "other", values=(9, 3), quiet=True)
+
+
+def test_what_is_too_small_too_large_or_broken_is_skipped_and_the_rest_is_done(
+    run: RunFolder, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "mixed"
+    place.mkdir()
+    Image.fromarray(SCENES.images[0, :20, :20]).save(place / "a.png")
+    (place / "b.png").write_bytes(bomb(50_000, 50_000))
+    break_page(write_stack(place / "c.tif", [*SCENES.images[:3]]), 1)
+    Image.fromarray(np.zeros((35, 35, 3), np.uint8)).save(place / "d.png")
+    Image.fromarray(np.pad(SCENES.images[3], ((0, 90), (0, 70), (0, 0)))).save(place / "e.png")
+    done = decompose_files(run, place, tmp_path / "out", quiet=True)
+    notes = [line for line in capfd.readouterr().err.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 3
+    assert any("prototypes of 25x25 are larger than the images (20x20)" in note for note in notes)
+    assert any("50000x50000 pixels, more than the limit of 67,108,864; give a smaller" in note for note in notes)
+    assert f"note: skipped pages of {place}/c.tif that cannot be read: 1" in notes
+    assert {Path(name).name for name in done.failed} == {"a.png", "b.png"}
+    found = {Path(line["name"]).name: len(line["objects"]) for line in lines(tmp_path / "out")}
+    assert found == {"c.tif#0": 3, "c.tif#2": 3, "d.png": 0, "e.png": 3}

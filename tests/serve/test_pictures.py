@@ -88,3 +88,10 @@ def test_without_a_background_sizes_are_limited_by_prototypes_and_pixels(workben
         with pytest.raises(Refusal, match=r"let it be resized to 35x35 \(fit\), or crop it") as refused:
             fitted(picture, model, (35, 35), fit=False)
         assert refused.value.fit
+
+
+def test_deep_pictures_are_seen_in_the_values_of_the_model() -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(np.array([[200, 650, 1100, 5000]], np.uint16)).save(buffer, format="tiff")
+    assert decoded(buffer.getvalue(), 1, (200, 1100))[..., 0].tolist() == [[0, 128, 255, 255]]
+    assert decoded(buffer.getvalue(), 1)[..., 0].tolist() == [[1, 3, 4, 19]]

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from pcdnet.config import PRESETS, flags
-from pcdnet.data.sources import SOURCES, usable
+from pcdnet.data.sources import usable
 from pcdnet.errors import Setting
 
 if TYPE_CHECKING:
     from pcdnet.data.view import View
 
 _SCENES = f"{usable()}."
-_MANY = f"{usable(source for source in SOURCES if source.many)}."
 _TRUTH = "A folder may hold its ground truth in annotations.json (COCO)."
 
 RunArgument = Annotated[
@@ -27,7 +26,7 @@ TrainingData = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="DATA",
-        help=f"Scenes to learn from: {_MANY} The last 320 scenes of a file or folder, or a tenth, are kept for "
+        help=f"Scenes to learn from: {_SCENES} The last 320 scenes of a file or folder, or a tenth, are kept for "
         f"validation; of a folder with the folders train and val, val is.",
         help_behavior_hint="(default: tetrominoes)",
     ),
@@ -64,6 +63,14 @@ Minutes = Annotated[
         help_behavior_hint="(default: as long as it takes)",
     ),
 ]
+Values = Annotated[
+    tuple[float, float] | None,
+    tyro.conf.arg(
+        metavar="LOW HIGH",
+        help="Which values are black and white in images of more than 8 bits.",
+        help_behavior_hint="(default: chosen from all images in training, and kept with the run)",
+    ),
+]
 Device = Annotated[str, tyro.conf.arg(metavar="NAME", help="Where to compute: cpu, cuda, ...")]
 
 
@@ -88,11 +95,28 @@ class ViewOptions:
     grey: bool = False
     """Turn colour images into grey ones, as models with one channel want them."""
 
+    values: Values = None
+
+    tiles: Annotated[
+        int | None,
+        tyro.conf.arg(
+            metavar="SIDE",
+            help_behavior_hint="(default: chosen in training if images are few, large or of several sizes)",
+        ),
+    ] = None
+    """Cut images into overlapping squares of this side; 0 leaves them whole."""
+
+    ignore: Annotated[
+        tuple[int, int, int, int] | None,
+        tyro.conf.arg(metavar="TOP LEFT HEIGHT WIDTH", help_behavior_hint="(default: nothing)"),
+    ] = None
+    """Leave this part of the images, as they are after cropping and resizing, out of training and scores."""
+
     def view(self) -> View:
         """How to look at images, as far as the command line says it."""
         from pcdnet.data.view import View
 
-        return View(resize=self.resize, crop=self.crop, stride=self.stride, grey=self.grey)
+        return View(**{name.name: getattr(self, name.name) for name in fields(View)})
 
 
 def as_flag(setting: Setting) -> str:

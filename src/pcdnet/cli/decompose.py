@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from pcdnet.cli.arguments import Device, RunArgument, as_flag
+from pcdnet.cli.arguments import Device, RunArgument, Values, as_flag
 from pcdnet.data.sources import FILES, usable
 from pcdnet.errors import PcdnetError
 from pcdnet.output.formats import offered
@@ -47,6 +47,8 @@ class Decompose:
     resize: bool = False
     """Resize images to the size of the model's background; without it, images of another size are skipped."""
 
+    values: Values = None
+
     stride: int = 1
     """Use every n-th frame of videos."""
 
@@ -67,6 +69,7 @@ class Decompose:
             self.out,
             formats=self.format,
             resize=self.resize,
+            values=self.values,
             stride=self.stride,
             force=self.force,
             device=self.device,

@@ -7,22 +7,24 @@ A few damaged images are skipped and reported; many are a mistake.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import prod
+from itertools import groupby
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Num
+from PIL.Image import Image
 
 from pcdnet.data import coco
-from pcdnet.data.intake import check_memory
+from pcdnet.data.decoding import Opener, header_of, pixels_of
+from pcdnet.data.gathering import gather
+from pcdnet.data.intake import Header
 from pcdnet.data.notes import readable, some, to_stderr
-from pcdnet.data.pictures import is_picture, read_picture, read_shape
+from pcdnet.data.pictures import is_picture, page_names, pages
 from pcdnet.data.sources import PICTURES
 from pcdnet.data.view import UNCHANGED, View
-from pcdnet.errors import PcdnetError, Setting
+from pcdnet.errors import PcdnetError
 from pcdnet.scene import Boxes, Scenes
 
 T = TypeVar("T")
@@ -38,23 +40,41 @@ PARTS = ("train", "val", "test")
 def read(folder: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
     """Return the images of a folder in the order of their names, `a2` before `a10`; at most `limit` of them.
 
-    A folder without images of its own gives those of the folders in it, one level deep. Images have three channels if
-    any of them has colours. They must be of one size unless they are resized or cropped to one.
+    A folder without images of its own gives those of the folders in it, one level deep; every page of a TIFF stack is
+    an image. Images have three channels if any of them has colours. They must be of one size unless they are resized or
+    cropped to one, or cut into tiles.
     """
-    everything = names(folder)
-    if not everything:
-        suffixes = ", ".join(suffix[1:] for suffix in PICTURES)
-        raise PcdnetError(f"{folder} holds no images; give a folder of {suffixes} files")
+    everything = _every_page(folder)
     chosen = everything[view.chosen(limit)]
     damaged: dict[str, str] = {}
-    shapes = dict(_sound(folder, chosen, read_shape, damaged))
+    found = dict(_sound(folder, chosen, header_of, damaged))
     _check_damage(folder, damaged, len(chosen))
-    images, sizes = _images(folder, shapes, view, damaged)
+    gathered = gather(lambda: _sound(folder, chosen, pixels_of, damaged), found, view, folder)
     _check_damage(folder, damaged, len(chosen))
     if damaged:
         to_stderr(f"skipped {len(damaged)} of {len(chosen)} images of {folder} that cannot be read: {some([*damaged])}")
-    boxes, kinds = _ground_truth(folder, sizes, everything, view)
-    return Scenes(images=images, boxes=boxes, kinds=kinds, names=tuple(sizes), name=str(folder))
+    boxes, kinds = _ground_truth(folder, gathered.sizes, [page.label for page in everything], view)
+    return gathered.scenes(str(folder), boxes, kinds)
+
+
+def images(folder: Path, *, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
+    """Yield every `stride`-th image with its number; those that cannot be read are skipped."""
+    every = _every_page(folder)
+    numbers = {page.label: number for number, page in enumerate(every)}
+    for label, pixels in _sound(folder, every[::stride], pixels_of, {}):
+        yield numbers[label], pixels
+
+
+def headers(folder: Path) -> dict[int, Header]:
+    """What every sound image says of itself, by number."""
+    every = _every_page(folder)
+    numbers = {page.label: number for number, page in enumerate(every)}
+    return {numbers[label]: header for label, header in _sound(folder, every, header_of, {})}
+
+
+def count(folder: Path) -> int:
+    """How many images the folder holds."""
+    return len(_every_page(folder))
 
 
 def names(folder: str | Path) -> list[str]:
@@ -82,53 +102,40 @@ def natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
     return [(int(part), "") if index % 2 else (0, part) for index, part in enumerate(parts)], name
 
 
+class _Page(NamedTuple):
+    """An image of a folder."""
+
+    file: str
+    number: int
+    label: str
+
+
+def _every_page(folder: Path) -> list[_Page]:
+    """The images of a folder; one without any is refused."""
+    files = names(folder)
+    if not files:
+        suffixes = ", ".join(suffix[1:] for suffix in PICTURES)
+        raise PcdnetError(f"{folder} holds no images; give a folder of {suffixes} files")
+    return [_Page(file, *page) for file in files for page in page_names(folder / file, file).items()]
+
+
 def _sound(
-    folder: Path, names: Iterable[str], read: Callable[[Path], T], damaged: dict[str, str]
+    folder: Path, wanted: Iterable[_Page], read: Callable[[Image, Opener], T], damaged: dict[str, str]
 ) -> Iterator[tuple[str, T]]:
-    """What is read of each file that can be read; the others are put down as damaged, with the reason."""
-    for name in names:
-        try:
-            yield name, read(folder / name)
-        except PcdnetError as error:
-            damaged[name] = str(error)
+    """What is read of each image that can be read; the others are put down as damaged, with the reason."""
+    for file, group in groupby(wanted, key=lambda page: page.file):
+        labels = {page.number: page.label for page in group}
+        for number, found in pages(folder / file, read, wanted=labels):
+            if not isinstance(found, PcdnetError):
+                yield labels[number], found
+            elif number in labels:
+                damaged[labels[number]] = str(found)
 
 
 def _check_damage(folder: Path, damaged: dict[str, str], count: int) -> None:
     if len(damaged) > MOST_DAMAGED * count:
         reason = f"{some([*damaged])}: {next(iter(damaged.values())).partition('; ')[0]}"
         raise PcdnetError(f"{len(damaged)} of {count} images of {folder} cannot be read ({reason}); fix or remove them")
-
-
-def _images(
-    folder: Path, shapes: dict[str, tuple[int, int, int]], view: View, damaged: dict[str, str]
-) -> tuple[UInt8[np.ndarray, "N H W C"], dict[str, tuple[int, int]]]:
-    """Decode the images whose headers are read; with the size that each has in its file, by name."""
-    claimed = {name: (height, width) for name, (height, width, _) in shapes.items()}
-    channels = 1 if view.grey else max(channels for _, _, channels in shapes.values())
-    shape = (len(shapes), *_one_size(folder, claimed, view), channels)
-    check_memory(prod(shape), f"the {len(shapes)} images of {folder}")
-    images = np.empty(shape, np.uint8)
-    sizes: dict[str, tuple[int, int]] = {}
-    for name, picture in _sound(folder, shapes, read_picture, damaged):
-        found = picture.shape[:2]
-        if found != claimed[name]:  # EXIF data behind the pixels turn it
-            _one_size(folder, {**claimed, name: found}, view)
-        images[len(sizes)] = view.image(picture)
-        sizes[name] = found
-    return images[: len(sizes)], sizes
-
-
-def _one_size(folder: Path, sizes: dict[str, tuple[int, int]], view: View) -> tuple[int, int]:
-    """The size that all images have, seen as they will be."""
-    seen = {name: view.size(size, str(folder / name)) for name, size in sizes.items()}
-    usual = Counter(seen.values()).most_common(1)[0][0]
-    others = [f"{name} ({size[0]}x{size[1]})" for name, size in seen.items() if size != usual]
-    if others:
-        raise PcdnetError(
-            f"the images of {folder} are not of one size: most are {usual[0]}x{usual[1]}, but not {some(others)}; use ",
-            *(Setting("resize", usual), ", or ", Setting("crop"), " for a part that all of them have"),
-        )
-    return usual
 
 
 def _ground_truth(

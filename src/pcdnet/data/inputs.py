@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Num
 
-from pcdnet.data import folder
-from pcdnet.data.pictures import read_picture
-from pcdnet.data.sources import FILES, PICTURE, Source, source_of, usable
+from pcdnet.data import folder, pictures
+from pcdnet.data.sources import FILES, PICTURE, STACK, Source, source_of, usable
 from pcdnet.errors import PcdnetError
 
 STDIN = "-"
@@ -58,12 +57,16 @@ class Input:
         except Exception:  # it is for a display; what is wrong with the file is reported when it is read
             return 1
 
-    def images(self, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
-        """The images with their numbers; of a video every `stride`-th."""
+    def images(self, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
+        """The images with their numbers, in the values of the file; of a video every `stride`-th."""
         if self.content is not None:
-            yield 0, read_picture(io.BytesIO(self.content), name=self.name)
+            yield 0, pictures.read_picture(io.BytesIO(self.content), name=self.name)
         else:
-            yield from self.source.images(self.path, stride=stride if self.source.strided else 1)
+            broken = set(pictures.page_names(self.path, "")) if self.source is STACK else set()
+            for number, image in self.source.images(self.path, stride=stride if self.source.strided else 1):
+                broken.discard(number)
+                yield number, image
+            pictures.report_broken(self.path, sorted(broken))
 
     def image_name(self, number: int) -> str:
         """The name of an image; in a file of many its number follows the file's."""
@@ -124,6 +127,8 @@ def printable(text: str) -> str:
 
 def _file(path: Path, source: Source) -> Input:
     stat = path.stat()
+    if source is PICTURE and pictures.count(path) > 1:
+        source = STACK
     name = os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
     return Input(source=source, name=name, path=path, stamp=(stat.st_size, stat.st_mtime_ns))
 

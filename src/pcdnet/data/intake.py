@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Num, UInt8
+from jaxtyping import Float, Num, UInt8
 from PIL import Image
 
 from pcdnet.errors import PcdnetError, Setting
 
-MOST_PIXELS = 64 * 2**20
+LIMIT = "PCDNET_MAX_PIXELS"
+"""The environment variable that sets the limit on an image's pixels."""
+
+
+def most_pixels() -> int:
+    """The limit on an image's pixels: what the environment says, or as many as a square of 8192x8192 has."""
+    asked = os.environ.get(LIMIT, str(64 * 2**20))
+    if not asked.isdecimal():
+        raise PcdnetError(f"the environment variable {LIMIT} is {asked!r}; set it to a number of pixels")
+    return int(asked)
+
+
+MOST_PIXELS = most_pixels()
 """Images of more pixels than this are refused: a few kilobytes can claim any size."""
 MOST_BYTES = 8 * 2**30
 """Images that together take more memory than this are refused."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Header:
+    """What an image says of itself before it is decoded."""
+
+    size: tuple[int, int]
+    """Height and width."""
+    channels: int
+    """1 if it is grey, else 3."""
+    deep: bool
+    """Whether its values have more than 8 bits."""
 
 
 def fitted(
@@ -72,6 +98,12 @@ def check_stack(shape: tuple[int, ...], label: str) -> None:
         )
 
 
+def check_type(dtype: np.dtype[np.generic], label: str) -> None:
+    """Refuse a type that images do not have; `label` is for messages."""
+    if dtype.kind != "f" and dtype not in (np.uint8, np.uint16):
+        raise PcdnetError(f"{label} is of type {dtype}; give uint8 of 0 to 255, uint16, or floats")
+
+
 def check_memory(size: int, what: str, cure: Sequence[str | Setting] | None = None) -> None:
     """Refuse images that take more bytes than the limit; `cure` ends the message."""
     if size > MOST_BYTES:
@@ -80,9 +112,41 @@ def check_memory(size: int, what: str, cure: Sequence[str | Setting] | None = No
         raise PcdnetError(problem, *(cure or usual))
 
 
-def in_eight_bits(values: Num[np.ndarray, "*shape"], label: str, white: int = 1) -> UInt8[np.ndarray, "*shape"]:
-    """Values of 0 to `white` as 8 bits, whatever the brightest is, so that many images are scaled alike."""
-    least, most = float(values.min()), float(values.max())
-    if not (least >= 0 and most <= white):  # not a number is neither
-        raise PcdnetError(f"{label} has values from {least:g} to {most:g}; give 8 bits, or values of 0 to {white}")
-    return (values * (255 / white)).round().astype(np.uint8)
+def check_pixels(size: tuple[int, int], label: str, most: int = MOST_PIXELS) -> None:
+    """Refuse an image that claims too many pixels; `label` is for messages."""
+    height, width = size
+    if height * width > most:
+        cure = f"give a smaller picture, or set the environment variable {LIMIT} to {height * width}"
+        raise PcdnetError(f"{label} has {height}x{width} pixels, more than the limit of {most:,}; {cure}")
+
+
+def in_eight_bits(
+    pixels: Num[np.ndarray, "*shape"], values: tuple[float, float] | None = None, label: str = "the picture"
+) -> UInt8[np.ndarray, "*shape"]:
+    """Pixels in 8 bits, in the same way for many images: those of 8 bits as they are, others from black to white.
+
+    `values` are black and white, and what is beyond them becomes one of the two; without them, all that integers of 16
+    bits hold, or 0 to 1 for floats, and nothing may be beyond. What is no number becomes black.
+    """
+    if pixels.dtype == np.uint8:
+        return pixels
+    black, white = values or (0.0, 1.0 if pixels.dtype.kind == "f" else 65535.0)
+    if values is None and not (pixels.min() >= black and pixels.max() <= white):  # not a number is neither
+        found = f"has values from {pixels.min():g} to {pixels.max():g}"
+        cure = f"give 8 bits, values of 0 to {white:g}, or those that are black and white as "
+        raise PcdnetError(f"{label} {found}; {cure}", Setting("values"))
+    floats: Float[np.ndarray, "*shape"] = pixels.astype(np.float32 if pixels.itemsize < 4 else np.float64)
+    scaled = (floats - black) * (255 / (white - black))
+    return np.asarray(np.nan_to_num(scaled, nan=0, posinf=255, neginf=0).clip(0, 255).round(), np.uint8)
+
+
+def all_in_eight_bits(
+    images: Num[np.ndarray, "N *shape"], values: tuple[float, float] | None, label: str
+) -> UInt8[np.ndarray, "N *shape"]:
+    """The same for many images, one after the other, so that little more memory is taken."""
+    if images.dtype == np.uint8:
+        return images
+    found = np.empty(images.shape, np.uint8)
+    for target, image in zip(found, images, strict=True):
+        target[...] = in_eight_bits(image, values, label)
+    return found

@@ -15,10 +15,10 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Integer, Shaped, UInt8
+from jaxtyping import Integer, Num, Shaped
 
 from pcdnet.data import box_arrays
-from pcdnet.data.intake import MOST_PIXELS, check_memory, check_stack
+from pcdnet.data.intake import Header, all_in_eight_bits, check_memory, check_pixels, check_stack, check_type
 from pcdnet.data.notes import readable, some
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
@@ -48,16 +48,16 @@ class _Member:
 def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
     """Return the scenes of an .npz file, at most `limit` of them.
 
-    `image` is (N H W C) or (N H W), uint8. The ground truth, if there is any, is `labels` (N H W), 0 for background, or
-    `mask` (N K H W), the background first; `labels` counts where both are there. True boxes are in the arrays of
-    `box_arrays`.
+    `image` is (N H W C) or (N H W), of uint8, uint16 or floats. The ground truth, if there is any, is `labels` (N H W),
+    0 for background, or `mask` (N K H W), the background first; `labels` counts where both are there. True boxes are in
+    the arrays of `box_arrays`.
     """
     stop = view.chosen(limit).stop
     with _opened(path, ground_truth=True) as members:
         count = members["image"].shape[0]
         kept = {name: one if name in box_arrays.ARRAYS else one.first(stop) for name, one in members.items()}
         arrays = _unpacked(kept, path)
-    images: UInt8[np.ndarray, "N H W C"] = arrays["image"]
+    images = all_in_eight_bits(arrays["image"], view.values, f"'image' of {path}")
     boxes, kinds, scored = box_arrays.by_scene(arrays, count, path) if "boxes" in arrays else (None, (), ())
     scenes = Scenes(
         images=images.reshape(*images.shape[:3], -1),
@@ -70,21 +70,27 @@ def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Sce
     return view.scenes(scenes)
 
 
-def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
+def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
     """Yield every `stride`-th image with its number; what the file claims beyond its end is reported when reached."""
     with _opened(path) as members:
         member = members["image"]
         N, H, W = member.shape[:3]
-        if H * W > MOST_PIXELS:
-            raise PcdnetError(f"{member.label} has images of {H}x{W} pixels, more than the limit; save smaller ones")
-        size = prod(member.shape[1:])
+        check_pixels((H, W), f"an image of {member.label}")
+        size = prod(member.shape[1:]) * member.dtype.itemsize
         for number in range(N):
             content = member.stream.read(size)
             if len(content) < size:
                 raise PcdnetError(f"{member.label} is cut off after {number} of {N} images; save it again")
             if number % stride == 0:
-                yield number, np.frombuffer(content, np.uint8).reshape(H, W, -1)
+                yield number, np.frombuffer(content, member.dtype).reshape(H, W, -1)
         member.stream.read(1)  # at the end of the array the container's checksum is checked
+
+
+def headers(path: Path) -> dict[int, Header]:
+    """What the file says of every image, by number."""
+    with _opened(path) as members:
+        (N, H, W, *C), deep = members["image"].shape, members["image"].dtype != np.uint8
+        return dict.fromkeys(range(N), Header(size=(H, W), channels=C[0] if C else 1, deep=deep))
 
 
 def count(path: Path) -> int:
@@ -129,8 +135,7 @@ def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _
 def _check_headers(members: dict[str, _Member]) -> None:
     """Refuse what cannot be images and their ground truth, before anything is unpacked."""
     image = members["image"]
-    if image.dtype != np.uint8:
-        raise PcdnetError(f"{image.label} is of type {image.dtype}; save uint8 values of 0 to 255")
+    check_type(image.dtype, image.label)
     check_stack(image.shape, image.label)
     for name, member in members.items():
         if name in box_arrays.ARRAYS:

@@ -7,17 +7,22 @@ a data set: `train` is learned from, the best weights are chosen on `val`, and w
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Num
 from numpy.typing import NDArray
 
 from pcdnet.data import folder
-from pcdnet.data.intake import check_stack, in_eight_bits
+from pcdnet.data.intake import Header, all_in_eight_bits, check_stack, check_type
 from pcdnet.data.notes import to_stderr
 from pcdnet.data.sources import GENERATED, TRAINING_SEED, VALIDATION_SEED, Source, is_generated, source_of, usable
+from pcdnet.data.tiles import FEWEST, apart, chosen_side
+from pcdnet.data.values import MOST_IMAGES, value_range
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.scene import Scenes
@@ -26,8 +31,13 @@ MOST_SCENES = 60_000
 """Scenes of a file that are used at most where nobody says how many."""
 GENERATED_SCENES = 1000
 """Scenes that are generated where nobody says how many."""
+LARGE = 1000
+"""Images with more pixels a side are cut into tiles for training."""
 VALIDATION_SCENES = 320
 """Scenes of a file that are kept apart from training at most; of short files a tenth."""
+
+
+_Images = Callable[[int], Iterable[tuple[int, Num[np.ndarray, "H W C"]]]]  # every n-th image with its number
 
 
 def open_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED) -> Scenes:
@@ -39,7 +49,8 @@ def open_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED
         raise PcdnetError(f"{count} scenes were asked for; give a count of at least 1")
     source = _source(name)
     if not source.generated:
-        return source.read(_opened_part(Path(name)), limit=count, view=view)
+        limit = None if view.tiles and not source.strided else count  # a picture has many tiles, or none
+        return source.read(_opened_part(Path(name)), limit=limit, view=view).first(count)
     if view.stride != 1:
         raise PcdnetError(f"{name} is made by seed, so no scene can be skipped; leave out ", Setting("stride"))
     return view.scenes(source.generate(str(name), count=count, seed=seed))
@@ -54,14 +65,15 @@ def to_scenes(
 ) -> Scenes:
     """Return whatever a Python caller has as Scenes: a name or path, an array, or Scenes; at most `count` of them.
 
-    An array is images x height x width, with or without 1 or 3 channels at the end; uint8, or floats of 0 to 1. Without
-    a count all that is in memory is used, at most MOST_SCENES of a file, and GENERATED_SCENES are generated.
+    An array is images x height x width, with or without 1 or 3 channels at the end; uint8, or uint16 or floats (of 0 to
+    1 unless the view has values). Without a count all that is in memory is used, at most MOST_SCENES of a file, and
+    GENERATED_SCENES are generated.
     """
     if isinstance(data, str | Path):
         usual = GENERATED_SCENES if is_generated(data) else MOST_SCENES
         return open_data(data, count=usual if count is None else count, seed=seed, view=view)
     if isinstance(data, np.ndarray):
-        data = Scenes(images=_pixels(data), name="an array")
+        data = Scenes(images=_pixels(data, view.values), name="an array")
     if not isinstance(data, Scenes):
         raise PcdnetError(f"images of type {type(data).__name__} were given; give a NumPy array, Scenes, or {usable()}")
     return view.scenes(data.part(slice(0, view.chosen(count).stop)))
@@ -82,11 +94,63 @@ def training_data(name: str | Path, *, seed: int, view: View = UNCHANGED) -> tup
     return split_scenes(scenes)
 
 
+def training_view(
+    data: str | Path | NDArray[np.generic] | Scenes, view: View = UNCHANGED, *, split: bool = True
+) -> View:
+    """Return how data are looked at in training: what `view` leaves open of values and tiles is chosen, and reported.
+
+    Images of more than 8 bits get one range of values for all. They are cut into tiles if they are of several sizes, if
+    they have more than LARGE pixels a side, or if they are to be `split` and are fewer than FEWEST; films and games
+    never are.
+    """
+    headers, images = _overview(data)
+    deep = sum(header.deep for header in headers.values())
+    if deep and view.values is None:
+        stride = -(-deep // MOST_IMAGES) if deep == len(headers) else 1
+        low, high = value_range(image for number, image in images(stride) if headers[number].deep)
+        to_stderr(f"{deep} images have more than 8 bits: in all of them {low:g} becomes black and {high:g} white")
+        view = replace(view, values=(low, high))
+    sizes = [view.size(header.size) for header in list(headers.values())[view.chosen(None)]]
+    several, large = len(set(sizes)) > 1, any(max(size) > LARGE for size in sizes)
+    if view.tiles is not None or not (several or large or (split and 0 < len(sizes) < FEWEST)):
+        return view
+    side = chosen_side(sizes)
+    if side is None:
+        return view
+    (height, width), count = sizes[0], len(sizes)
+    pictures = f"{count} pictures of several sizes are" if several else f"a picture of {height}x{width} is"
+    if count > 1 and not several:
+        pictures = f"{count} pictures of {height}x{width} are"
+    to_stderr(f"{pictures} cut into tiles of {side}x{side}, which overlap")
+    return replace(view, tiles=side)
+
+
+def _overview(data: object) -> tuple[dict[int, Header], _Images]:
+    """What images say of themselves, by number, and a way to go through every n-th of them."""
+    if isinstance(data, str | Path):
+        source, path = _source(data), _parts(data).get("train", Path(data))
+        return source.headers(path), lambda stride: source.images(path, stride=stride)
+    images = data.images if isinstance(data, Scenes) else data
+    if not isinstance(images, np.ndarray) or images.ndim not in (3, 4):  # what is wrong is reported when it is opened
+        return {}, lambda _: ()
+    N, H, W, *_ = images.shape
+    stack = images.reshape(N, H, W, -1)
+    header = Header(size=(H, W), channels=stack.shape[3], deep=images.dtype == np.uint16)
+    return dict.fromkeys(range(N), header), lambda stride: zip(range(0, N, stride), stack[::stride], strict=True)
+
+
 def split_scenes(scenes: Scenes) -> tuple[Scenes, Scenes]:
-    """Return all but the last scenes for training, and the last, a tenth at most, for validation."""
+    """Return all but the last scenes for training, and the last, a tenth at most, for validation.
+
+    Tiles of both do not overlap, where that is possible.
+    """
     kept = min(VALIDATION_SCENES, len(scenes) // 10)
     if kept == 0:
-        raise PcdnetError(f"{scenes.name} holds too few scenes to learn from, {len(scenes)}; give at least 10")
+        problem = f"{scenes.name} holds too few scenes to learn from, {len(scenes)}"
+        raise PcdnetError(f"{problem}; give at least {FEWEST}, or larger pictures")
+    if scenes.places is not None:
+        learned, held = apart(scenes.places, scenes.images.shape[1], kept)
+        return scenes.part(learned), scenes.part(held, f"{kept} of {scenes.name}")
     rest = len(scenes) - kept
     return scenes.first(rest), scenes.part(slice(rest, None), f"the last {kept} of {scenes.name}")
 
@@ -102,16 +166,13 @@ def held_out_data(name: str | Path, *, count: int, seed: int, view: View = UNCHA
     return to_scenes(training_data(name, seed=seed, view=view)[1], count=count)
 
 
-def _pixels(images: NDArray[np.generic]) -> NDArray[np.uint8]:
+def _pixels(images: NDArray[np.generic], values: tuple[float, float] | None) -> NDArray[np.uint8]:
     """The images as 8 bits with their channels last."""
     check_stack(images.shape, "the array")
     if images.ndim == 3 and images.shape[2] in (1, 3):  # far more likely than a stack of images so narrow
         raise PcdnetError(f"the array has shape {images.shape}, which looks like one image; give a stack, array[None]")
-    if images.dtype.kind == "f":
-        images = in_eight_bits(images, "the array")
-    if images.dtype != np.uint8:
-        raise PcdnetError(f"the array is of type {images.dtype}; give uint8 of 0 to 255, or floats of 0 to 1")
-    return images.reshape(*images.shape[:3], -1).astype(np.uint8, copy=False)
+    check_type(images.dtype, "the array")
+    return all_in_eight_bits(images, values, "the array").reshape(*images.shape[:3], -1)
 
 
 def _source(name: str | Path) -> Source:

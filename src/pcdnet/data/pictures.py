@@ -1,35 +1,44 @@
-"""Pictures: one still image from a file or from bytes, whatever its format and mode, as 8-bit grey or RGB.
+"""Pictures: still images from files or from bytes.
 
 Files come from strangers: the header is checked before memory is taken, and damage of any kind is a PcdnetError that
-names the file. Where a picture is transparent it becomes black, which is what an empty scene is.
+names the file. A TIFF file may be a stack of many pages; of all other files, moving pictures included, the first frame
+counts.
 """
 
 from __future__ import annotations
 
+import functools
 import io
+import itertools
+import sys
 import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
-from jaxtyping import UInt8
-from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+from jaxtyping import Num
+from PIL import ExifTags, Image, UnidentifiedImageError
 
-from pcdnet.data.intake import MOST_PIXELS, in_eight_bits
-from pcdnet.data.sources import PICTURES
+from pcdnet.data.decoding import Opener, header_of, pixels_of, tag
+from pcdnet.data.gathering import gather
+from pcdnet.data.intake import MOST_PIXELS, Header, check_pixels
+from pcdnet.data.notes import some, to_stderr
+from pcdnet.data.sources import PICTURES, TIFFS
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Scenes
+
+T = TypeVar("T")
 
 PictureFile = str | Path | io.BytesIO | io.BufferedReader
 """Where a picture is read from: a path, bytes in memory, or a file that is open for reading."""
 
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
-_GREY = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"})
-_TURNED = frozenset({5, 6, 7, 8})  # the EXIF orientations that swap height and width
-_QUIET = threading.Lock()  # warning filters belong to the process, and a server reads pictures in threads
+_SMALLER = 1  # the bit of TIFF's NewSubfileType that marks a smaller version of another page
+_QUIET = threading.Lock()  # warnings and limits belong to the process, and a server reads pictures in threads
 
 
 def is_picture(path: str | Path) -> bool:
@@ -39,69 +48,161 @@ def is_picture(path: str | Path) -> bool:
 
 
 def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
-    """Return a picture as the only one of its scenes."""
-    return view.scenes(Scenes(images=read_picture(path)[None], names=(path.name,), name=path.name))
+    """Return a picture as the only one of its scenes, or the sound pages of a TIFF stack, at most `limit` of them."""
+    names = dict([*page_names(path, path.name).items()][view.chosen(limit)])
+    sound = {names[number]: header for number, header in headers(path).items() if number in names}
+
+    def pictures() -> Iterator[tuple[str, Num[np.ndarray, "H W C"]]]:
+        return ((names[number], pixels) for number, pixels in images(path) if number in names)
+
+    if not sound or not (found := gather(pictures, sound, view, path.parent)).sizes:
+        raise PcdnetError(f"the first {len(names)} pages of {path} cannot be read; save it again without them")
+    report_broken(path, [number for number, name in names.items() if name not in found.sizes])
+    return found.scenes(path.name)
 
 
-def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
-    """Yield the picture, with 0 for its number."""
-    yield 0, read_picture(path)
+def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
+    """Yield the picture, with 0 for its number, or every `stride`-th page of a TIFF stack; broken ones are skipped."""
+    broken, sound = None, False
+    for number, pixels in pages(path, pixels_of, wanted=range(0, sys.maxsize, stride)):
+        if isinstance(pixels, PcdnetError):
+            broken = broken or pixels
+        else:
+            sound = True
+            yield number, pixels
+    if broken is not None and not sound:
+        raise broken
+
+
+def report_broken(path: Path, numbers: Sequence[int]) -> None:
+    """Report the pages of a stack that were skipped, if there are any."""
+    if numbers:
+        to_stderr(f"skipped pages of {path} that cannot be read: {some([*map(str, numbers)])}")
+
+
+def headers(path: Path) -> dict[int, Header]:
+    """What the picture, or every sound page of a stack, says of itself, by number."""
+    found = dict(pages(path, header_of))
+    sound = {number: header for number, header in found.items() if isinstance(header, Header)}
+    for broken in found.values():
+        if not sound and isinstance(broken, PcdnetError):
+            raise broken
+    return sound
 
 
 def count(path: Path) -> int:
-    """How many images a picture file holds."""
-    return 1
+    """How many images a picture file holds: 1, or the pages of a TIFF stack."""
+    return len(page_names(path, ""))
+
+
+def page_names(path: Path, name: str) -> dict[int, str]:
+    """The numbers of a file's pages, with the name of each; where there is one only, it has the file's."""
+    numbers = [0]
+    if path.suffix.lower() in TIFFS:
+        numbers = [number for number, _ in pages(path, header_of)]
+    return {number: f"{name}#{number}" if len(numbers) > 1 else name for number in numbers}
 
 
 def read_picture(
     source: PictureFile, *, most_pixels: int = MOST_PIXELS, name: str | None = None
-) -> UInt8[np.ndarray, "H W C"]:
-    """Return the picture in a file, or in an open binary one; of a moving picture the first frame.
+) -> Num[np.ndarray, "H W C"]:
+    """Return the picture in a file, or in an open binary one; of many pages or frames the first.
 
     C is 1 for grey modes and 3 for all others, palettes and CMYK included. What is transparent becomes black, EXIF
-    rotation is applied, 16 bits are scaled to 8. `name` is for messages; the path by default.
+    rotation is applied. Values have 8 bits; where they have more in the file they are as there. `name` is for messages;
+    the path by default.
     """
-    with _opened(source, most_pixels, name) as (image, label):
-        image.load()
-        with suppress(Exception):  # a sound picture with broken EXIF is shown as it lies
-            image = ImageOps.exif_transpose(image)
-        values = _values(image, label)
-    return np.ascontiguousarray(values if values.ndim == 3 else values[..., None])
+    return _first(pages(source, pixels_of, most_pixels=most_pixels, name=name))
 
 
-def read_shape(source: PictureFile, *, most_pixels: int = MOST_PIXELS, name: str | None = None) -> tuple[int, int, int]:
-    """Return height, width and channels of a picture without decoding it; damage further on goes unnoticed."""
-    with _opened(source, most_pixels, name) as (image, _):
-        channels = 1 if image.mode in _GREY else 3
-        # PNG may carry EXIF behind the pixels, and would be decoded to look; TIFF has its size turned already.
-        if image.format in ("JPEG", "MPO", "WEBP") or "exif" in image.info:
-            with suppress(Exception):  # EXIF is a file format of its own, with damage of its own
-                if image.getexif().get(ExifTags.Base.Orientation) in _TURNED:
-                    return image.width, image.height, channels
-        return image.height, image.width, channels
+def read_header(source: PictureFile, *, most_pixels: int = MOST_PIXELS, name: str | None = None) -> Header:
+    """Return what a picture says of itself without decoding it; damage further on goes unnoticed."""
+    return _first(pages(source, header_of, most_pixels=most_pixels, name=name))
+
+
+def _first(found: Iterator[tuple[int, T | PcdnetError]]) -> T:
+    _, first = next(found)
+    if isinstance(first, PcdnetError):
+        raise first
+    return first
+
+
+def pages(
+    source: PictureFile,
+    read: Callable[[Image.Image, Opener], T],
+    *,
+    wanted: Container[int] | None = None,
+    most_pixels: int = MOST_PIXELS,
+    name: str | None = None,
+) -> Iterator[tuple[int, T | PcdnetError]]:
+    """Yield what `read` makes of the pages of a file that are wanted, with their numbers; of broken ones the error.
+
+    Only TIFF files that are named by a path have more than one; smaller versions of a page beside it are none.
+    """
+    label, image = name or (str(source) if isinstance(source, str | Path) else "the picture"), None
+    stuck = False
+    with ExitStack() as stack:
+        for number in itertools.count():
+            page, there = f"page {number} of {label}" if number else label, False
+            try:
+                with _careful(page):
+                    if image is None:
+                        if isinstance(source, str | Path):
+                            stream: io.BytesIO | io.BufferedReader = stack.enter_context(Path(source).open("rb"))
+                        else:
+                            stream = source
+                        image = _identified(stream, label)
+                    if number and not _has(image, number):
+                        return
+                    there = True
+                    if number and tag(image, ExifTags.Base.NewSubfileType, 0) & _SMALLER:
+                        continue
+                    if wanted is not None and number not in wanted:
+                        continue
+                    check_pixels((image.height, image.width), page, most_pixels)
+                    found: T | PcdnetError = read(image, functools.partial(_again, stream, number))
+            except PcdnetError as error:
+                if stuck and not there:  # Pillow does not get past a broken directory of tags
+                    return
+                stuck, found = not there, error
+            yield number, found
+            if image is None or image.format != "TIFF" or not isinstance(source, Path):
+                return
+
+
+def _has(image: Image.Image, number: int) -> bool:
+    """Go to a page, if it is there."""
+    try:
+        image.seek(number)
+    except EOFError:
+        return False
+    return True
+
+
+def _again(stream: io.BytesIO | io.BufferedReader, number: int) -> Image.Image:
+    """The page opened anew."""
+    stream.seek(0)
+    image = Image.open(stream, formats=_FORMATS)
+    image.seek(number)
+    return image
+
+
+def _identified(stream: io.BytesIO | io.BufferedReader, label: str) -> Image.Image:
+    """The picture with its header read."""
+    stream.seek(0)
+    if not stream.read(1):
+        raise PcdnetError(f"{label} is empty; save the picture again")
+    stream.seek(0)
+    return Image.open(stream, formats=_FORMATS)
 
 
 @contextmanager
-def _opened(source: PictureFile, most_pixels: int, name: str | None) -> Iterator[tuple[Image.Image, str]]:
-    """The picture with its header read; whatever goes wrong until it is closed is reported as one sentence."""
-    label = name or (str(source) if isinstance(source, str | Path) else "the picture")
-    too_many = f"more than the limit of {most_pixels:,}; give a smaller picture"
+def _careful(label: str) -> Iterator[None]:
+    """Whatever goes wrong with a picture in here is reported as one sentence."""
     try:
-        # Pillow warns of what is odd; odd pictures are common, and unusable ones raise.
-        with (
-            _QUIET,
-            warnings.catch_warnings(),
-            Path(source).open("rb") if isinstance(source, str | Path) else nullcontext(source) as stream,
-        ):
-            warnings.simplefilter("ignore")
-            stream.seek(0)
-            if not stream.read(1):
-                raise PcdnetError(f"{label} is empty; save the picture again")
-            stream.seek(0)
-            with Image.open(stream, formats=_FORMATS) as image:
-                if image.width * image.height > most_pixels:
-                    raise PcdnetError(f"{label} has {image.height}x{image.width} pixels, {too_many}")
-                yield image, label
+        with _QUIET, warnings.catch_warnings(), _unlimited():
+            warnings.simplefilter("ignore")  # Pillow warns of what is odd; that is common, and what is unusable raises
+            yield
     except PcdnetError:
         raise
     except FileNotFoundError:
@@ -109,20 +210,18 @@ def _opened(source: PictureFile, most_pixels: int, name: str | None) -> Iterator
     except UnidentifiedImageError:
         kinds = ", ".join(suffix[1:] for suffix in PICTURES)
         raise PcdnetError(f"{label} is no picture of a known kind; give one of {kinds}") from None
-    except (Image.DecompressionBombError, MemoryError):
-        raise PcdnetError(f"{label} has far too many pixels, {too_many}") from None
+    except MemoryError:
+        raise PcdnetError(f"there is not enough memory for {label}; give a smaller picture") from None
     except Exception as error:  # decoders that stumble over damage raise nearly anything
         reason = str(getattr(error, "strerror", None) or error) or type(error).__name__
         raise PcdnetError(f"{label} cannot be read as a picture ({reason}); save it again") from None
 
 
-def _values(image: Image.Image, label: str) -> UInt8[np.ndarray, "H W *C"]:
-    """The decoded picture in 8 bits: grey (H W) or RGB (H W 3)."""
-    mode = image.mode
-    if mode == "F" or mode.startswith("I"):
-        return in_eight_bits(np.asarray(image), label, white=1 if mode == "F" else 65535)
-    grey = mode in _GREY
-    if image.has_transparency_data:  # multiplied by its opacity it lies over black
-        image = image.convert("LA" if grey else "RGBA").convert("La" if grey else "RGBa")
-        return np.array(image)[..., : 1 if grey else 3]
-    return np.array(image.convert("L" if grey else "RGB"))
+@contextmanager
+def _unlimited() -> Iterator[None]:
+    """Pillow's own limit on pixels is lifted: ours is checked as soon as the header is read."""
+    limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+    try:
+        yield
+    finally:
+        Image.MAX_IMAGE_PIXELS = limit

@@ -2,30 +2,33 @@
 
 A source is a file of this package and an entry of that name in `SOURCES`; what `--data` takes, what `decompose` takes,
 the help and the messages follow. The file has `generate` if scenes are made by seed, and otherwise `read`, `images` and
-`count`. It is imported when it is used, since this registry is imported for every `--help`.
+`count`, and `headers` if they are still pictures. It is imported when it is used, since this registry is imported for
+every `--help`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
-    from jaxtyping import UInt8
+    from jaxtyping import Num
 
+    from pcdnet.data.intake import Header
     from pcdnet.data.view import View
     from pcdnet.scene import Scenes
 
 TRAINING_SEED, VALIDATION_SEED, TEST_SEED = 1_000_000, 2_000_000, 3_000_000
 """Seeds of generated scenes begin here, so that no two purposes share a scene."""
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif")
+TIFFS = (".tif", ".tiff")
 VIDEOS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".gif")
-"""How the names of pictures and videos end, in lower case."""
+"""How the names of pictures, of those that may have many pages, and of videos end, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Source:
     preset: str | None = None
     """The preset that is made for it."""
     many: bool = True
-    """Whether it holds many images; then each has a number, and a model can learn from them."""
+    """Whether it holds many images; then each has a number."""
     strided: bool = False
     """Whether `decompose` may skip some of its images."""
 
@@ -73,9 +76,14 @@ class Source:
         found: Scenes = self._module().read(path, limit=limit, view=view)
         return found
 
-    def images(self, path: Path, *, stride: int) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
-        """Every `stride`-th image of a file with its number, one held at a time; a folder is streamed file by file."""
+    def images(self, path: Path, *, stride: int) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
+        """Every `stride`-th image of a file or folder with its number, one held at a time; values are as they lie."""
         yield from self._module().images(path, stride=stride)
+
+    def headers(self, path: Path) -> dict[int, Header]:
+        """What the pictures of a file or folder say of themselves, by number; of films and games nothing is asked."""
+        found: dict[int, Header] = getattr(self._module(), "headers", lambda _: {})(path)
+        return found
 
     def count(self, path: Path) -> int:
         """How many images a file claims to hold."""
@@ -85,8 +93,10 @@ class Source:
         return import_module(f"pcdnet.data.{self.name.partition(':')[0].replace('-', '_')}")
 
 
-PICTURE = Source("pictures", "a picture", PICTURES, many=False)
+PICTURE = Source("pictures", "a picture or TIFF stack", PICTURES, many=False)
 """One picture, which may also come by standard input or lie in a folder."""
+STACK = replace(PICTURE, many=True)
+"""A TIFF file of many pages."""
 SOURCES = (
     Source("tetrominoes", "tetrominoes (generated)", training=(20_000, 320), preset="tetrominoes"),
     Source("space-invaders", "space-invaders (played and recorded)", training=(3_000, 100), preset="space-invaders"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,8 @@ def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Sce
         check_memory((len(found) + 1) * image.size, f"the frames of {path}")
         found[number] = image if image.base is None else image.copy()  # a crop would keep the whole frame alive
     names = tuple(f"{path.stem}-{number:06}" for number in found)
-    return Scenes(images=np.stack([*found.values()]), names=names, name=path.name)
+    seen = replace(UNCHANGED, tiles=view.tiles, ignore=view.ignore)  # of what is looked at so already
+    return seen.scenes(Scenes(images=np.stack([*found.values()]), names=names, name=path.name))
 
 
 def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from pcdnet.config import ModelConfig
-from pcdnet.data.intake import fitted
+from pcdnet.data.intake import fitted, in_eight_bits
 from pcdnet.data.pictures import read_picture
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError, Setting
@@ -55,6 +55,8 @@ class PCDNet(Engine):
         super().__init__(config, image_size)
         self.names = Names(count=config.num_prototypes)
         """What people call the prototypes, and their distinct colours; `pcdnet.load` takes them from the folder."""
+        self.values: tuple[float, float] | None = None
+        """Which values are black and white in images of more than 8 bits; `pcdnet.load` takes them from the folder."""
 
     @property
     def kinds(self) -> Kinds:
@@ -113,8 +115,8 @@ class PCDNet(Engine):
         Parameters
         ----------
         image
-            An image, `H W C` or `H W`, of uint8 (0 to 255) or floats (0 to 1); or the path of a picture file,
-            which is made grey or RGB as the model wants it.
+            An image, `H W C` or `H W`, of uint8 (0 to 255), uint16 (see `values`) or floats (0 to 1); or the path of a
+            picture file, which is made grey or RGB as the model wants it.
         name
             What the result is called; by default the path of the file.
         refined
@@ -242,7 +244,7 @@ class PCDNet(Engine):
         ...     pcdnet.load(folder)
         PCDNet(2 prototypes of 25x25, up to 3 objects an image, 2,500 parameters)
         """
-        save_model(self.config, dict(self.state_dict()), self.names, folder)
+        save_model(self.config, dict(self.state_dict()), self.names, folder, self.values)
 
     def __repr__(self) -> str:
         (h, w), count = self.config.prototype_size, sum(parameter.numel() for parameter in self.parameters())
@@ -261,7 +263,7 @@ class PCDNet(Engine):
     def _pixels(self, image: str | Path | ArrayLike) -> tuple[NDArray[np.generic], str]:
         """The pixels of one image, height x width x channels, and the path that they came from, if any."""
         if isinstance(image, str | Path):
-            picture = read_picture(image)
+            picture = in_eight_bits(read_picture(image), self.values, str(image))
             return fitted(picture, channels=self.config.channels, size=self.image_size), str(image)
         pixels = np.asarray(image)
         if pixels.ndim == 4:
@@ -269,6 +271,8 @@ class PCDNet(Engine):
         return (pixels[..., None] if pixels.ndim == 2 else pixels), ""
 
     def _batch(self, images: NDArray[np.generic]) -> Float[Tensor, "B C H W"]:
+        if images.dtype == np.uint16:
+            images = in_eight_bits(images, self.values, "the array")
         return to_batch(images, self.config.channels).to(self.prototypes.device, self.prototypes.dtype)
 
     @torch.inference_mode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import torch
@@ -19,12 +20,18 @@ CONFIG, WEIGHTS = "config.toml", "weights.safetensors"
 """The files of a model, beside that of its names."""
 
 
-def save_model(config: ModelConfig, weights: dict[str, Tensor], names: Names, folder: str | Path) -> None:
-    """Write a model's files, each whole or not at all."""
+def save_model(
+    config: ModelConfig,
+    weights: dict[str, Tensor],
+    names: Names,
+    folder: str | Path,
+    values: tuple[float, float] | None = None,
+) -> None:
+    """Write a model's files, each whole or not at all; `values` are noted with the weights."""
     folder = made(folder)
     with whole_file(folder / CONFIG) as file:
         file.write(Config(model=config).to_toml("model").encode())
-    save_tensors(folder / WEIGHTS, weights)
+    save_tensors(folder / WEIGHTS, weights, None if values is None else {"values": json.dumps(values)})
     names.write(folder)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pcdnet
 from pcdnet.data.inputs import find_inputs
+from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
 from pcdnet.output.formats import checked_formats
@@ -50,6 +51,7 @@ def decompose_files(
     *,
     formats: str | Iterable[str] = "json",
     resize: bool = False,
+    values: tuple[float, float] | None = None,
     stride: int = 1,
     force: bool = False,
     device: str = "cpu",
@@ -70,6 +72,8 @@ def decompose_files(
         What to write: some of json, coco, png, csv and parquet, in a list or in a text with commas.
     resize
         Resize images to the size of the model's background; without it, images of another size are skipped.
+    values
+        Which values are black and white in images of more than 8 bits; by default those that the model learned with.
     stride
         Use every n-th frame of videos.
     force
@@ -106,10 +110,18 @@ def decompose_files(
     model = source
     if resize and model.image_size is None:
         raise PcdnetError("the model has no background, so images may have any size; leave out ", Setting("resize"))
-    settings = {"pcdnet": pcdnet.__version__, "model": _digest(model), "resize": resize}
+    values = View(values=values).values or model.values  # refuses what is no range
+    settings = {"pcdnet": pcdnet.__version__, "model": _digest(model), "resize": resize, "values": values}
     with Journal(out, settings, force=force) as journal:
         pictures = any(each.writer is None for each in chosen)
-        pipeline = Pipeline(model, inputs, journal, out, resize=resize, stride=stride, pictures=pictures, say=say)
+        pipeline = Pipeline(
+            *(model, inputs, journal, out),
+            resize=resize,
+            values=values,
+            stride=stride,
+            pictures=pictures,
+            say=say,
+        )
         seconds = _run(pipeline, quiet)
         records = pipeline.records()
         if len(records) == 0:

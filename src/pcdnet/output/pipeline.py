@@ -12,7 +12,7 @@ import numpy as np
 
 from pcdnet.data.batches import Batches, Picture
 from pcdnet.data.inputs import Input, printable
-from pcdnet.data.intake import fitted
+from pcdnet.data.intake import fitted, in_eight_bits
 from pcdnet.data.notes import to_stderr
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
@@ -35,14 +35,16 @@ class Pipeline:
         folder: Path,
         *,
         resize: bool = False,
+        values: tuple[float, float] | None = None,
         stride: int = 1,
         pictures: bool = False,
         say: Callable[[Setting], str] = str,
     ) -> None:
-        """`resize` brings images of another size than the model's to it, `stride` skips frames of videos, and
-        `pictures` draws what was found. `say` words the settings in notes."""
+        """`resize` brings images of another size than the model's to it, `values` are black and white in those of more
+        than 8 bits, `stride` skips frames of videos, and `pictures` draws what was found. `say` words the settings in
+        notes."""
         self._model, self._inputs, self._journal, self._folder = model, inputs, journal, folder
-        self._resize, self._stride, self._say = resize, stride, say
+        self._resize, self._values, self._stride, self._say = resize, values, stride, say
         self._kinds = model.kinds
         drawn = json.dumps([*model.names, *([kind.name, kind.colour] for kind in self._kinds)]).encode()
         self._drawn = hashlib.sha256(drawn).hexdigest()[:16] if pictures else ""
@@ -101,6 +103,7 @@ class Pipeline:
                 self.known += 1
                 yield None
                 continue
+            image = in_eight_bits(image, self._values, one.image_name(number))
             image = fitted(image, channels=config.channels, size=self._model.image_size, resize=self._resize)
             yield Picture(image=image, source=one, number=number)
             if one.name in self.failed:

@@ -9,7 +9,7 @@ from jaxtyping import Shaped, UInt8
 from PIL import Image
 
 from pcdnet.data import intake
-from pcdnet.data.pictures import read_picture, read_shape
+from pcdnet.data.pictures import read_header, read_picture
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
 
@@ -34,17 +34,17 @@ class Refusal(PcdnetError):
         """Whether sending the picture again with fit=true would help."""
 
 
-def decoded(content: bytes, channels: int) -> UInt8[np.ndarray, "H W C"]:
-    """The picture in the bytes of a file, with the model's channels."""
+def decoded(content: bytes, channels: int, values: tuple[float, float] | None = None) -> UInt8[np.ndarray, "H W C"]:
+    """The picture in the bytes of a file, with the model's channels; see `PCDNet` for its values."""
     if not content.startswith(_BEGINNINGS):
         raise Refusal(415, "this is no picture of a known kind; send a PNG, JPEG, WebP, GIF, BMP or TIFF file")
     stream = io.BytesIO(content)
-    height, width, _ = read_shape(stream, most_pixels=1 << 40, name="the picture")
+    height, width = read_header(stream, most_pixels=1 << 40, name="the picture").size
     if height * width > MOST_DECODED:
         problem = f"the picture has {height}x{width} pixels, more than {MOST_DECODED:,}"
         raise Refusal(413, f"{problem}; send a smaller picture")
     picture = read_picture(stream, most_pixels=MOST_DECODED, name="the picture")
-    return intake.fitted(picture, channels=channels)
+    return intake.fitted(intake.in_eight_bits(picture, values), channels=channels)
 
 
 def checked(values: Shaped[np.ndarray, "*any"], channels: int) -> UInt8[np.ndarray, "H W C"]:

@@ -116,7 +116,7 @@ class Workbench:
 
     def decompose_file(self, content: bytes, name: str, *, fit: bool) -> messages.Explained:
         """Decompose a picture that came as a file."""
-        return self._decompose(decoded(content, self.model.config.channels), name, fit=fit)
+        return self._decompose(decoded(content, self.model.config.channels, self.model.values), name, fit=fit)
 
     def decompose(self, message: messages.Picture | messages.Sample) -> messages.Explained:
         """Decompose a picture that came as numbers, or one of the samples."""

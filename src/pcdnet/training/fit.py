@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcdnet.config import Config
-from pcdnet.data.opening import split_scenes, to_scenes, training_data
+from pcdnet.data.opening import split_scenes, to_scenes, training_data, training_view
 from pcdnet.data.sources import usual_preset
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
@@ -54,7 +54,7 @@ def fit(
     ----------
     data
         A folder of images, a video, a file or the name of a data set, as `pcdnet train --data` takes them; an array
-        of images, `N H W C` of uint8 or floats of 0 to 1; or Scenes. Not needed with `resume`.
+        of images, `N H W C` of uint8, uint16 or floats of 0 to 1; or Scenes. Not needed with `resume`.
     config
         A Config, or the name of a preset. By default the preset that is made for the data, if there is one;
         otherwise everything is chosen from the images.
@@ -63,7 +63,8 @@ def fit(
     validation
         Scenes to choose the best weights by; by default a part of the data is kept apart for it.
     view
-        How images are looked at: crop, resize, stride, grey.
+        How images are looked at: crop, resize, stride, grey, values, tiles, ignore. Values and tiles are chosen from
+        the images, unless they are given.
     start
         A model to start from instead of the first prototypes; its sizes are kept, and without a `config` all else
         that is known of it.
@@ -116,6 +117,7 @@ def fit(
     # Models of one channel look at grey images; an automatic one takes what there is.
     view = dataclasses.replace(view, grey=view.grey or (model is not None and model.channels == 1))
     seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
+    view = view if resume else training_view(data, view, split=validation is None)
     scenes, valid = _scenes(data, validation, seed, view)
     config = known or _chosen(scenes, changes, seed, start, quiet)
     _check(scenes, config, start)
@@ -138,6 +140,7 @@ def fit(
 
         trainer.train(show, stop or (lambda: False))
     best = trainer.finished()
+    best.values = view.values
     best.names = with_colours(best, scenes.images, best.names if run is None else run.names())
     if run is not None:
         run.keep_names(best.names)
