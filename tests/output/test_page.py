@@ -307,3 +307,9 @@ def test_idle_is_what_training_calls_idle() -> None:
     from pcdnet.training.reset import IN_USE
 
     assert IDLE == IN_USE
+
+
+def test_alike_is_what_the_verdict_calls_alike() -> None:
+    from pcdnet.training import diagnosis
+
+    assert ALIKE == diagnosis.ALIKE

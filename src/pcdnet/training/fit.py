@@ -25,6 +25,7 @@ from pcdnet.scene import Scenes
 from pcdnet.training.automatic import choose
 from pcdnet.training.display import TrainingDisplay
 from pcdnet.training.loop import Progress, Trainer
+from pcdnet.training.verdict import judge_images
 
 Data = str | Path | NDArray[np.generic] | Scenes
 """What can be learned from: a name or path as for `--data`, an array of images (N H W C), or Scenes."""
@@ -48,6 +49,8 @@ def fit(
     stop: Callable[[], bool] | None = None,
 ) -> PCDNet:
     """Learn prototypes from images, without looking at any label; the best model by validation is returned.
+
+    Whether that worked is judged on the images kept apart, printed in a line and kept with the run (see `judge`).
 
     Parameters
     ----------
@@ -78,7 +81,7 @@ def fit(
     device
         Where to compute: `cpu`, `cuda`, ...
     quiet
-        Show nothing while training.
+        Show neither progress nor verdict.
     watch
         Called with the progress every now and then.
     stop
@@ -111,9 +114,9 @@ def fit(
     elif out is not None:
         RunFolder.check_free(out, force=force)
     known = _known(data, config, changes, start)
-    model = known.model if known is not None else None if start is None else start.config
+    wanted = known.model if known is not None else None if start is None else start.config
     # Models of one channel look at grey images; an automatic one takes what there is.
-    view = dataclasses.replace(view, grey=view.grey or (model is not None and model.channels == 1))
+    view = dataclasses.replace(view, grey=view.grey or (wanted is not None and wanted.channels == 1))
     seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
     scenes, valid = _scenes(data, validation, seed, view)
     config = known or _chosen(scenes, changes, seed, start, quiet)
@@ -123,6 +126,7 @@ def fit(
         name = str(data) if isinstance(data, str | Path) else None if run is None else run.origin.data
         origin = Origin(data=name, view=view, minutes=minutes, size=(H, W))
         run = RunFolder.create(out, config, origin, force=force) if run is None else run.with_origin(origin)
+        run.save_verdict(None)
     trainer = Trainer(scenes, valid, config, run, target, minutes)
     if resume and run is not None and run.has_state:
         trainer.restore(run)
@@ -136,7 +140,14 @@ def fit(
                     each(progress)
 
         trainer.train(show, stop or (lambda: False))
-    return trainer.finished()
+    model = trainer.finished()
+    if run is not None or not quiet:
+        verdict = judge_images(model, valid, run)
+        if run is not None:
+            run.save_verdict(verdict.to_json())
+        if not quiet:
+            print(f"verdict: {verdict}", file=sys.stderr)
+    return model
 
 
 def _resumed(out: str | Path | None, config: Config | str | None, changes: Mapping[str, Any], force: bool) -> RunFolder:
