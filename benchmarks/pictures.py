@@ -33,7 +33,7 @@ from pcdnet.serve.workbench import Workbench
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 SCENE = 3
 """Which generated scene is shown."""
-WINDOW = {"width": 1280, "height": 1000}
+WINDOW = {"width": 1280, "height": 1070}
 """Pixels of the browser's window."""
 
 

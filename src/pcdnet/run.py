@@ -345,6 +345,14 @@ def load(folder: str | Path, device: str = "cpu") -> PCDNet:
     -------
     PCDNet
         The best model of the run, by validation.
+
+    Examples
+    --------
+    >>> import pcdnet
+    >>> pcdnet.load("runs/missing")
+    Traceback (most recent call last):
+        ...
+    pcdnet.errors.PcdnetError: runs/missing is no run: it holds no config.toml; ...
     """
     return RunFolder.open(folder).load_model(device)
 

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -78,7 +79,7 @@ class Train(ViewOptions):
         from pcdnet.training.verdict import kept_verdict
 
         data = self.data or (None if self.resume else "tetrominoes")
-        with board(self.out, wanted=self.tensorboard) as watch, stop_on_signal() as stop:
+        with board(self.out) if self.tensorboard else nullcontext() as watch, stop_on_signal() as stop:
             try:
                 fit(
                     data,

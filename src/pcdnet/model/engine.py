@@ -12,23 +12,14 @@ from pcdnet.config import ModelConfig
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.bank import PrototypeBank, soft_clamp
 from pcdnet.model.batch import check_batch
-from pcdnet.model.colour import (
-    ColourNetwork,
-    LeastSquaresColours,
-    NetworkColours,
-    Palette,
-    PlainColours,
-    masked_windows,
-)
+from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
 from pcdnet.model.composition import compose, instance_labels
-from pcdnet.model.geometry import Geometry
-from pcdnet.model.placement import Placement, least_squares_colours, to_placement
+from pcdnet.model.placement import Placement, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
-from pcdnet.model.refinement import LEAST_CHANGE, refine, unexplained
-from pcdnet.model.selection import SelectionInput, select
-from pcdnet.model.windows import canvas
+from pcdnet.model.refinement import better, refine, unexplained
+from pcdnet.model.selection import SelectionInput, replaced, select, subset
 
-DEEPER = 4
+DEEPER_PEAKS = 4
 """A badly explained image is searched again with this many times the peaks."""
 INIT_GREY, INIT_CENTRE, INIT_MASK = 0.2, 1.0, 0.5
 """The paper's initial values: a bright centre pixel makes prototypes emerge in the middle of their frames."""
@@ -49,8 +40,8 @@ class Layers:
 
     def instances(self) -> Int[Tensor, "B H W"]:
         """The object that each pixel belongs to: 0 is background, n + 1 the n-th object from the front."""
-        where, (H, W) = self.placement, self.reconstruction.shape[-2:]
-        return instance_labels(self.masks, where.row, where.column, where.exists, (H, W))
+        (H, W), (h, w) = self.reconstruction.shape[-2:], self.masks.shape[-2:]
+        return instance_labels(self.masks, self.placement.frames((H, W), (h, w)))
 
 
 class Engine(nn.Module):
@@ -77,7 +68,7 @@ class Engine(nn.Module):
     @property
     def image_size(self) -> tuple[int, int] | None:
         """Height and width that images must have; None where there is no background, and so any size will do."""
-        return None if self.background is None else (self.background.shape[1], self.background.shape[2])
+        return self.weights().image_size
 
     def weights(self) -> PrototypeBank:
         """The prototypes, masks and background as they are learned, unclamped."""
@@ -85,7 +76,7 @@ class Engine(nn.Module):
 
     def bank(self) -> PrototypeBank:
         """The prototypes, masks and background as they are painted: clamped, with gradients."""
-        return self.weights().map(soft_clamp if self.training else lambda values: values.clamp(0, 1))
+        return self.weights().map(soft_clamp) if self.training else self.weights().clamped()
 
     def plan(self, image_size: tuple[int, int]) -> SearchPlan:
         """How images of this size are searched in evaluation; derived once while the weights stay the same."""
@@ -104,14 +95,14 @@ class Engine(nn.Module):
         """As `forward`, in training or in evaluation mode whatever mode the module is in, refined or plain greedy."""
         check_batch(images, self.config.channels)
         H, W = images.shape[-2:]
-        size = self.image_size if bank is None or bank.background is None else tuple(bank.background.shape[1:])
-        if size is not None and size != (H, W):
+        size = (bank or self.weights()).image_size
+        if size not in (None, (H, W)):
             raise PcdnetError(
                 f"images of {H}x{W} do not fit the background of {size[0]}x{size[1]}; resize or crop them to it"
             )
         if bank is None and not training:
             plan = self.plan((H, W))
-            bank = self.weights().map(lambda values: values.clamp(0, 1)) if torch.is_grad_enabled() else plan.bank
+            bank = self.weights().clamped() if torch.is_grad_enabled() else plan.bank
         else:
             bank = bank or self.bank()
             plan = SearchPlan.derive(bank, (H, W), self.config)
@@ -123,64 +114,42 @@ class Engine(nn.Module):
         """Colour and paint the placed objects, with gradients where they are on."""
         # A product with one-hot rows: its gradient is a matrix product too, not a slow scatter.
         chosen = nn.functional.one_hot(where.prototype.clamp(min=0), len(bank.prototypes)).to(images.dtype)
-        prototypes = torch.einsum("bnp,phw->bnhw", chosen, bank.prototypes)
-        masks = torch.einsum("bnp,phw->bnhw", chosen, bank.masks)
-        geometry = Geometry.touching((images.shape[-2], images.shape[-1]), bank.frame)
-        colour = self._colours(images, bank.background, prototypes, masks, where, geometry)
-        background = torch.zeros_like(images[0]) if bank.background is None else bank.background
-        textures = prototypes[..., None] * colour[:, :, None, None]
-        painted = compose(textures, masks, where.row, where.column, where.exists, background, geometry)
+        prototypes, masks = (torch.einsum("bnp,phw->bnhw", chosen, x) for x in (bank.prototypes, bank.masks))
+        frames = where.frames((images.shape[-2], images.shape[-1]), bank.frame)
+        colour, config = where.colour, self.config
+        if torch.is_grad_enabled() and config.colour != "none":  # as selection found them, now with gradients
+            if self.colour is not None:
+                colour = network_colours(images, masks, frames, self.colour)
+            else:
+                behind, limit = bank.background, config.max_colour
+                colour = least_squares_colours(images, behind, prototypes, masks, frames, limit)
+        painted = compose(prototypes, masks, colour, frames, bank.behind(images[0]))
         return Layers(where, colour, painted, masks)
 
     def _place(self, images: Float[Tensor, "B C H W"], plan: SearchPlan, *, training: bool, refined: bool) -> Placement:
         """Search: candidates, greedy selection and, where it left an error, refinement."""
         given = self.selection_input(images, plan, self.config.peaks_per_prototype, training=training)
         selection = select(given, advantages=training)
-        placement = to_placement(given.candidates, selection, plan.offset)
+        placement = to_placement(given, selection)
         if not refined or self.config.restarts == 0:
             return placement
         open_images = unexplained(given, selection)
         if len(open_images) == 0:
             return placement
-        deeper = self.selection_input(images[open_images], plan, DEEPER * self.config.peaks_per_prototype)
+        deeper = self.selection_input(images[open_images], plan, DEEPER_PEAKS * self.config.peaks_per_prototype)
         again = refine(deeper, select(deeper), self.config.restarts)
-        better = again.error_reduction.sum(1) - selection.error_reduction[open_images].sum(1) >= LEAST_CHANGE
-        return placement.replaced(open_images, to_placement(deeper.candidates, again, plan.offset), better)
+        which, found = better(again, subset(selection, open_images)), to_placement(deeper, again)
+        return replaced(placement, open_images[which], subset(found, which))
 
     def selection_input(
         self, images: Float[Tensor, "B C H W"], plan: SearchPlan, peaks: int, *, training: bool = False
     ) -> SelectionInput:
         """What selection chooses from: the candidates of a plan in the images, and how they are coloured."""
         candidates = plan.candidates(images, peaks)
-        palette: Palette
         if self.colour is not None and not training:
-            palette = NetworkColours(self.colour, images, plan, candidates)
-        elif self.config.colour != "none":
+            palette: Palette = NetworkColours(self.colour, images, plan, candidates)
+        else:
             # In training the closed form chooses for the network too: one that knows no colours yet would find that
             # nothing explains anything, and so never learn any.
-            palette = LeastSquaresColours(self.config.max_colour)
-        else:
-            palette = PlainColours()
+            palette = Palette(None if self.config.colour == "none" else self.config.max_colour)
         return SelectionInput(images, plan, candidates, palette, plan.min_visible_area(candidates))
-
-    def _colours(
-        self,
-        images: Float[Tensor, "B C H W"],
-        background: Float[Tensor, "C H W"] | None,
-        prototypes: Float[Tensor, "B N h w"],
-        masks: Float[Tensor, "B N h w"],
-        where: Placement,
-        geometry: Geometry,
-    ) -> Float[Tensor, "B N C"]:
-        """The colours of the chosen objects once more, now with gradients; as selection found them without."""
-        if not torch.is_grad_enabled() or self.config.colour == "none":
-            return where.colour
-        if self.colour is None:
-            return least_squares_colours(images, background, prototypes, masks, where, geometry, self.config.max_colour)
-        image, n = where.exists.nonzero(as_tuple=True)
-        colours = torch.zeros_like(where.colour)
-        if len(image) == 0:
-            return colours
-        rows, columns = where.row[image, n], where.column[image, n]
-        masked = masked_windows(canvas(images, geometry), geometry, image, rows, columns, masks[image, n])
-        return colours.index_put((image, n), self.colour(masked))

@@ -9,39 +9,37 @@ Fourier domain. What depends on the bank alone is computed once, when a localize
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import torch
-from jaxtyping import Float
+from jaxtyping import Complex, Float
 from torch import Tensor
 
 from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.evidence import best_colour, error_reduction_of
+from pcdnet.model.evidence import best_colour, error_reduction_of, kernel_stack
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Maps
 from pcdnet.model.spectrum import correlate, delay, phases
 
-
-class Localizer(ABC):
-    """A way to find places for a bank's prototypes in images of one size."""
-
-    @abstractmethod
-    def maps(self, images: Float[Tensor, "B C H W"]) -> Maps:
-        """The maps of these images, made when they are asked for."""
+REACH = 0.25
+"""Error-reduction maps are smooth: around every place that fits, many others nearly do. Of those within this share of
+a frame's shorter side, one is tried."""
 
 
-class PhaseLocalizer(Localizer):
+class PhaseLocalizer:
     """Phase correlation channel by channel; the best channel counts.
 
     What the background explains already is no evidence for an object; what is painted is what is searched for.
     Channels are kept apart because an object lives in some of them only, and elsewhere its phases are noise.
     """
 
+    reach = 1
+    """Of peaks that are no further apart than this, one is tried."""
+
     def __init__(self, bank: PrototypeBank, geometry: Geometry) -> None:
         self._background, self._geometry = bank.background, geometry
         self._templates = _from_origin(phases(bank.prototypes * bank.masks, geometry.grid), geometry)
 
     def maps(self, images: Float[Tensor, "B C H W"]) -> Maps:
+        """The maps of these images, made when they are asked for."""
         geometry, templates = self._geometry, self._templates
         seen = phases(images if self._background is None else images - self._background, geometry.grid)
 
@@ -51,44 +49,45 @@ class PhaseLocalizer(Localizer):
         return maps
 
 
-class ErrorReductionLocalizer(Localizer):
+class ErrorReductionLocalizer:
     """By how much every prototype would reduce the error over the bare background, at every place, at its best."""
 
     def __init__(self, bank: PrototypeBank, geometry: Geometry, max_colour: float) -> None:
-        T, M, self._background = bank.prototypes, bank.masks, bank.background
-        self._geometry, self._max_colour = geometry, max_colour
-        self._textures, self._masks = (_from_origin(torch.fft.rfft2(x, s=geometry.grid), geometry) for x in (M * T, M))
+        self._background, self._geometry, self._max_colour = bank.background, geometry, max_colour
+        self.reach = max(1, int(REACH * min(geometry.frame)))
+        kernels = kernel_stack(bank.prototypes, bank.masks, over_black=bank.background is None)
+        self._kernels = _from_origin(torch.fft.rfft2(kernels, s=geometry.grid), geometry)
         # What does not depend on the image: q everywhere, and the background's part of a and k.
-        self._q = self._constant(T.new_ones(1, 1, *geometry.image), (M * T).square())[0, :, 0]
-        if self._background is not None:
-            energy = self._background.square().sum(0)[None, None]
-            self._a = self._constant(self._background[None], M * (1 - M) * T)
-            self._k = self._constant(energy, M * (2 - M))[:, :, 0]
+        self._q = self._sums(torch.fft.rfft2(kernels.new_ones(1, 1, *geometry.image), s=geometry.grid), 1)[0, :, 0]
+        if bank.background is not None:
+            behind = torch.cat([bank.background, bank.background.square().sum(0, keepdim=True)])[None]
+            spectra = torch.fft.rfft2(behind, s=geometry.grid)
+            self._a, self._k = self._sums(spectra[:, :-1], 3), self._sums(spectra[:, -1:], 4)[:, :, 0]
 
     def maps(self, images: Float[Tensor, "B C H W"]) -> Maps:
-        grid, positions, background = self._geometry.grid, self._geometry.positions, self._background
-        spectra = torch.fft.rfft2(images, s=grid)
+        """The maps of these images, made when they are asked for."""
+        planes, background = images, self._background
         if background is not None:
-            products = torch.fft.rfft2((images * background).sum(dim=1, keepdim=True), s=grid)
+            planes = torch.cat([images, (images * background).sum(dim=1, keepdim=True)], dim=1)
+        C, spectra = images.shape[1], torch.fft.rfft2(planes, s=self._geometry.grid)
 
         def maps(which: slice, prototypes: slice) -> Float[Tensor, "b p rows columns"]:
-            a = correlate(spectra[which], self._textures[prototypes], grid, positions)
+            a = self._sums(spectra[which, :C], 0, prototypes)
             k = torch.zeros_like(a[:, :, 0])
             if background is not None:
                 a -= self._a[:, prototypes]
-                k = 2 * correlate(products[which], self._masks[prototypes], grid, positions)[:, :, 0]
-                k -= self._k[:, prototypes]
-            a, q = a.movedim(2, -1), self._q[prototypes].expand_as(k)
-            return error_reduction_of(a, q, k, best_colour(a, q, self._max_colour))
+                k = 2 * self._sums(spectra[which, C:], 2, prototypes)[:, :, 0] - self._k[:, prototypes]
+            q = self._q[prototypes].expand_as(k)
+            reductions: Tensor = error_reduction_of(a, q, k, best_colour(a, q, self._max_colour, dim=2), dim=2)
+            return reductions
 
         return maps
 
-    def _constant(
-        self, plane: Float[Tensor, "b c H W"], weights: Float[Tensor, "P h w"]
-    ) -> Float[Tensor, "b P c rows columns"]:
-        grid = self._geometry.grid
-        templates = _from_origin(torch.fft.rfft2(weights, s=grid), self._geometry)
-        return correlate(torch.fft.rfft2(plane, s=grid), templates, grid, self._geometry.positions)
+    def _sums(
+        self, spectra: Complex[Tensor, "b c Y X"], kernel: int, prototypes: slice = slice(None)
+    ) -> Float[Tensor, "b p c rows columns"]:
+        """The sums of planes under one of the kernels of `evidence`, at every place."""
+        return correlate(spectra, self._kernels[prototypes, kernel], self._geometry.grid, self._geometry.positions)
 
 
 def _from_origin(spectra: Tensor, geometry: Geometry) -> Tensor:

@@ -85,6 +85,17 @@ def decompose_files(
     -------
     Decomposed
         What was written, what was found, and which files could not be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pcdnet import ModelConfig
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (40, 30)).save(f"{folder}/new.png")
+    ...     done = decompose_files(PCDNet(ModelConfig()), f"{folder}/new.png", f"{folder}/results", quiet=True)
+    ...     [path.name for path in done.files]
+    ['decompositions.jsonl']
     """
     chosen, out = checked_formats(formats), Path(out)
     if stride < 1:

@@ -56,6 +56,15 @@ def figure(
     -------
     matplotlib.figure.Figure
         `pcdnet.output.figures.save_figure` writes it as PNG, SVG or PDF.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pcdnet import ModelConfig, PCDNet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     PCDNet(ModelConfig(num_prototypes=4)).save(folder)
+    ...     figure(folder, "prototypes")
+    <Figure size ...>
     """
     if not 1 <= count <= MOST:
         raise PcdnetError(Setting("count", count), f" scenes do not fit a figure; give 1 to {MOST}")

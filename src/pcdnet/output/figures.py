@@ -75,14 +75,13 @@ def object_sheet(
     """
     pairs = [[as_rgb(image), as_rgb(found.reconstruction)] for image, found in _paired(images, decompositions)]
     width, most = images.shape[2], max(map(len, decompositions))
-    whole = width <= SMALL and most <= LAYERS
-    alone = [object_pictures(found, bank, canvas=whole) for found in decompositions]
-    if whole:
-        objects = dict.fromkeys((f"object {n + 1}" for n in range(most)), INK)
-        rows = list(zip(pairs, alone, strict=True))
-        return _table(rows, [dict.fromkeys(PAIR, INK), objects], readable_scale(width)).figure
-    alone, kinds = [each[:CUT_OUTS] for each in alone], [found.prototype_ids.tolist() for found in decompositions]
-    return _pulled_apart(pairs, alone, kinds, bank.masks[0][tight_frame(bank.masks)].shape, fitting_scale(width, 4))
+    if width > SMALL or most > LAYERS:
+        return _pulled_apart(pairs, decompositions, bank, fitting_scale(width, 4))
+    headings = [dict.fromkeys(PAIR, INK), dict.fromkeys((f"object {n + 1}" for n in range(most)), INK)]
+    rows = [
+        (pair, object_pictures(found, bank, canvas=True)) for pair, found in zip(pairs, decompositions, strict=True)
+    ]
+    return _table(rows, headings, readable_scale(width)).figure
 
 
 def segmentation_sheet(
@@ -235,12 +234,13 @@ def _table(
 
 def _pulled_apart(
     pairs: Sequence[Sequence[UInt8[np.ndarray, "_ _ 3"]]],
-    alone: Sequence[Sequence[UInt8[np.ndarray, "h w 3"]]],
-    kinds: Sequence[Sequence[int]],
-    frame: tuple[int, int],
+    found: Sequence[Decomposition],
+    bank: BankArrays,
     scale: float,
 ) -> Figure:
     """A row per scene: two panels, and beside them a grid of cut-outs, numbered front to back."""
+    alone = [object_pictures(one, bank, canvas=False)[:CUT_OUTS] for one in found]
+    frame = bank.masks[0][tight_frame(bank.masks)].shape
     size = _size(pairs[0][0], scale)
     lefts = (EDGE, EDGE + size[1] + GAP)
     left = EDGE + 2 * (size[1] + GAP) + GAP
@@ -253,9 +253,9 @@ def _pulled_apart(
         sheet.text(EDGE + HEADER - 10, place + size[1] / 2, heading)
     sheet.text(EDGE + HEADER - 10, left + room / 2, "objects, front to back")
     top = EDGE + HEADER
-    for pair, objects, own, height in zip(pairs, alone, kinds, heights, strict=True):
+    for pair, objects, one, height in zip(pairs, alone, found, heights, strict=True):
         for place, picture in zip(lefts, pair, strict=True):
             sheet.panel(top, place, size, picture)
-        grid.draw(sheet, top, left, objects, own)
+        grid.draw(sheet, top, left, objects, one.prototype_ids.tolist())
         top += height + 2 * GAP
     return sheet.figure

@@ -86,6 +86,15 @@ def report(
     -------
     WrittenReport
         Where the page is, and the scores on it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pcdnet import ModelConfig, PCDNet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = report(PCDNet(ModelConfig()), "tetrominoes", out=f"{folder}/page.html", count=2)
+    ...     page.path.name, page.scores.scenes
+    ('page.html', 2)
     """
     if out is not None and Path(out).suffix != ".html":
         raise PcdnetError(f"{out} is no .html file; use {Path(out).with_suffix('.html')}")

@@ -61,17 +61,13 @@ class Sheet:
         self.height, self.width = height, width
 
     def panel(
-        self,
-        top: int,
-        left: int,
-        size: tuple[int, int],
-        picture: UInt8[np.ndarray, "H W 3"],
-        frame: UInt8[np.ndarray, "3"] | None = None,
+        self, top: int, left: int, size: tuple[int, int], picture: UInt8[np.ndarray, "H W 3"], kind: int | None = None
     ) -> None:
-        """Show a picture in a box of so many dots, with a frame of a colour around it."""
-        if frame is not None:
-            edges = self._box(top - LINE, left - LINE, (size[0] + 2 * LINE, size[1] + 2 * LINE)).bounds
-            self.figure.add_artist(Rectangle(edges[:2], *edges[2:], facecolor=frame / 255, linewidth=0, zorder=-1))
+        """Show a picture in a box of so many dots, in a frame of the colour of a prototype if one is named."""
+        if kind is not None:
+            x, y, w, h = self._box(top - LINE, left - LINE, (size[0] + 2 * LINE, size[1] + 2 * LINE)).bounds
+            colour = prototype_colours(np.array(kind)) / 255
+            self.figure.add_artist(Rectangle((x, y), w, h, facecolor=colour, linewidth=0, zorder=-1))
         # Axes would do the same, at many times the cost.
         place = TransformedBbox(self._box(top, left, size), self.figure.transFigure)
         smaller = size[1] < picture.shape[1]
@@ -128,7 +124,7 @@ class Grid:
             y = first + n // self.columns * self._row
             x = left + n % self.columns * (w + STEP) + LINE
             sheet.text(y - LINE - 2, x + w / 2, str(n + 1), FAINT, points=SMALL_POINTS)
-            sheet.panel(y, x, self.size, picture, prototype_colours(np.array(kind)))
+            sheet.panel(y, x, self.size, picture, kind)
 
 
 class Bands:
@@ -157,7 +153,7 @@ class Bands:
     def draw(self, sheet: Sheet, top: int, left: int) -> None:
         """Draw them, with the names of the two rows at the left."""
         (h, w), P = self._size, len(self._pictures[0])
-        for p, colour in enumerate(prototype_colours(np.arange(P))):
+        for p in range(P):
             y = top + HEADER + p // self._columns * self._band + LINE
             x = left + LABEL + p % self._columns * (w + STEP) + LINE
             sheet.text(y - LINE - 6, x + w / 2, _short(self._names[p], w + GAP), FAINT)
@@ -165,7 +161,7 @@ class Bands:
                 if p % self._columns == 0:
                     name = ("prototype", "mask")[row]
                     sheet.text(y + h / 2, left + LABEL / 2, name, above=False, points=SMALL_POINTS)
-                sheet.panel(y, x, (h, w), as_rgb(pictures[p][..., None]), colour)
+                sheet.panel(y, x, (h, w), as_rgb(pictures[p][..., None]), p)
                 y += h + STEP
 
 

@@ -23,14 +23,11 @@ SCALARS = {"loss": "loss", "learning_rate": "lr", "in_use": "in_use"}
 
 
 @contextmanager
-def board(run: Path, *, wanted: bool = True) -> Iterator[Callable[[Progress], None] | None]:
-    """What `fit` can be watched by to write event files for TensorBoard; nothing where they are not wanted.
+def board(run: Path) -> Iterator[Callable[[Progress], None]]:
+    """What `fit` can be watched by to write event files for TensorBoard.
 
-    What TensorBoard shows is what the run's metrics file holds, resumed parts included.
+    They hold what the run's metrics file holds, resumed parts included.
     """
-    if not wanted:
-        yield None
-        return
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
