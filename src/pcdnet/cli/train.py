@@ -117,7 +117,7 @@ class Train(ViewOptions):
             seen = {"minutes": origin.minutes, **dataclasses.asdict(origin.view)}
             chosen = {name: value for name, value in seen.items() if value not in (None, False, 1)}
             settings = {"preset": self.preset, "data": origin.data, "out": f"{self.out}-2"}
-            settings |= {**chosen, **self.changes(), **verdict.changes}
+            settings |= {**chosen, **dict(sorted(self.changes().items())), **verdict.changes}
             flags = [as_flag(Setting(name, value)) for name, value in settings.items() if value is not None]
             lines.append(f"    {' '.join(['pcdnet train', *flags])}")
         return lines

@@ -129,8 +129,11 @@ def noise_of(difference: Float32[np.ndarray, "H W C"]) -> float:
 
 
 def has_core(mask: Float[np.ndarray, "h w"]) -> bool:
-    """Whether a solid piece is a fair part of a mask; masks that are not learned yet are grey, or specks."""
-    pieces, _ = ndimage.label(mask > OPAQUE, structure=EIGHT)
+    """Whether a solid piece is a fair part of a mask; masks that are not learned yet are grey, or specks.
+
+    Here corners do not connect: at random, half of the pixels would then be one piece.
+    """
+    pieces, _ = ndimage.label(mask > OPAQUE)
     weights = np.bincount(pieces.ravel(), weights=mask.ravel(), minlength=2)[1:]
     return bool(weights.max() > CORE * mask.sum())
 

@@ -30,6 +30,8 @@ EXPLAINED, HARDLY_EXPLAINED = 4 / 5, 1 / 3
 """Less of what stands out being explained is partial, and failed: most should be, and hardly any is no result."""
 ODD, WRONG = 1 / 10, 1 / 2
 """A share of the images, or of the pixels, that is no longer an exception; and one that is the rule."""
+ENOUGH = 2
+"""With so many objects a prototype, by chance only one prototype in seven is not seen if all are needed alike."""
 MOST_NAMED = 3
 """Pairs of prototypes that are nearly the same are named up to this number."""
 
@@ -78,7 +80,7 @@ class Verdict:
             verdict=words["verdict"],
             reasons=tuple(words["reasons"]),
             advice=tuple(words["advice"]),
-            changes=words["changes"],
+            changes={name: tuple(v) if isinstance(v, list) else v for name, v in words["changes"].items()},
             figures=words["figures"],
         )
 
@@ -118,7 +120,7 @@ def judge(
     >>> true = PrototypeBank(*map(torch.from_numpy, tetrominoes.true_prototypes()))
     >>> images = tetrominoes.generate(count=50, seed=0).images
     >>> print(judge(PCDNet.from_bank(true, ModelConfig(min_error_reduction=1.0)), images))
-    good: 100 % of what stands out from the background is explained, ...
+    good: 100 % of what stands out is explained ...
     >>> judge(PCDNet(ModelConfig(num_prototypes=2)), images).verdict
     'failed'
     """
@@ -130,14 +132,17 @@ def judge_images(model: PCDNet, scenes: Scenes, run: RunFolder | None) -> Verdic
     """Judge a model that is loaded already; the run, if there is one, tells how long it was trained."""
     if len(scenes) == 0:
         raise PcdnetError("there are 0 images to judge by; give at least one")
-    figures = diagnose(model, scenes.images)
-    findings = list(_findings(figures, model.config.max_objects))
-    worst = max(level for level, _ in findings)
     H, W = scenes.images.shape[1:3]
-    cures = list(_cures(figures, model.config, run, (H, W)))
+    return verdict_of(diagnose(model, scenes.images), model.config, (H, W), run)
+
+
+def verdict_of(figures: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolder | None = None) -> Verdict:
+    """What the figures of a model say of it; `size` is that of the images."""
+    findings = sorted(_findings(figures, config.max_objects), key=lambda finding: -finding[0])
+    cures = list(_cures(figures, config, size, run))
     return Verdict(
-        verdict=get_args(Word)[worst],
-        reasons=tuple(words for _, words in sorted(findings, key=lambda finding: -finding[0])),
+        verdict=get_args(Word)[findings[0][0]],
+        reasons=tuple(words for _, words in findings),
         advice=tuple(words for words, _ in cures),
         changes={name: value for _, changes in cures for name, value in changes.items()},
         figures=dataclasses.asdict(figures),
@@ -151,8 +156,8 @@ def _findings(f: Figures, limit: int) -> Iterator[tuple[int, str]]:
     else:
         yield (
             (f.explained < EXPLAINED) + (f.explained < HARDLY_EXPLAINED),
-            f"{_percent(f.explained)} of what stands out from the background is explained, and the mean squared error "
-            f"falls from {small(f.bare_error)} with the bare background to {small(f.error)}",
+            f"{_percent(f.explained)} of what stands out is explained (mean squared error {small(f.error)}, with the "
+            f"bare background {small(f.bare_error)})",
         )
     found = f"{f.objects:.1f} objects were found in an image, of {limit} that there may be"
     yield (0, found) if f.in_use else (2, f"no object was found in any of {f.images} images")
@@ -172,25 +177,30 @@ def _findings(f: Figures, limit: int) -> Iterator[tuple[int, str]]:
     twins = {p for pair in f.alike for p in pair}
     alike = f"{len(twins)} of them are nearly the same as another" if twins else "no two of them are nearly the same"
     yield (
-        int(f.in_use < WRONG * f.prototypes or len(twins) > WRONG * f.in_use),
+        int(_mostly_unused(f) or len(twins) > WRONG * f.in_use),
         f"{f.in_use} of {f.prototypes} prototypes are in use, and {alike}",
     )
 
 
-def _cures(f: Figures, config: ModelConfig, run: RunFolder | None, size: tuple[int, int]) -> Iterator[Cure]:
+def _mostly_unused(f: Figures) -> bool:
+    """Whether prototypes are not needed; of a few objects, many prototypes would not be seen in any case."""
+    return f.in_use < WRONG * f.prototypes and f.objects * f.images >= ENOUGH * f.prototypes
+
+
+def _cures(f: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolder | None) -> Iterator[Cure]:
     """One cure for the most likely cause of what is wrong; where little is, how to tidy up what was learned."""
     nothing = f.in_use == 0 or f.stands_out == 0
     wrong = min(f.explained / EXPLAINED, f.repeated / (1 - ODD)) < 1 or f.of_shapeless > WRONG
     if nothing or wrong or max(f.unexplained_background, f.limited, f.overlooked) > ODD:
-        yield _main_cure(f, config, run, size)
+        yield _main_cure(f, config, size, run)
         return
-    if f.in_use < WRONG * f.prototypes:
+    if _mostly_unused(f):
         yield "learn fewer prototypes (model.num_prototypes)", {"model.num_prototypes": f.in_use}
     for a, b in f.alike[:MOST_NAMED]:
         yield f"make prototypes {a} and {b} one kind: pcdnet merge {'RUN' if run is None else run.path} {a} {b}", {}
 
 
-def _main_cure(f: Figures, config: ModelConfig, run: RunFolder | None, size: tuple[int, int]) -> Cure:
+def _main_cure(f: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolder | None) -> Cure:
     """What most likely went wrong, the most fundamental first: all else follows from a wrong background."""
     if f.stands_out == 0:
         return "give images that differ: what is the same in all of them is background", {}
