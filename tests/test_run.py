@@ -27,7 +27,7 @@ from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
 from pcdnet.names import Names
 from pcdnet.run import FILES, HELD_OUT, TENSORBOARD, Origin, RunFolder
-from tests.runs import grey_run, true_run
+from tests.runs import ENDED, grey_run, true_run
 
 Capture = pytest.CaptureFixture[str]
 TINY: dict[str, Any] = {
@@ -195,9 +195,9 @@ def test_force_removes_every_file_of_the_run_and_nothing_else(tmp_path: Path) ->
 def test_new_prototypes_do_not_inherit_the_names_of_old_ones(tmp_path: Path, capsys: Capture) -> None:
     out, data = tmp_path / "run", photos(tmp_path / "photos", 20)
     train = ["train", "--data", str(data), "--out", str(out), *OPTIONS]
-    assert main(train) == 0
+    assert main(train) in ENDED
     Names(count=3, given={2: "elephant"}).write(out)
-    assert main([*train, "--force", "--model.num-prototypes", "2"]) == 0  # a smaller bank, without an elephant
+    assert main([*train, "--force", "--model.num-prototypes", "2"]) in ENDED  # a smaller bank, without an elephant
     assert list(pcdnet.load(out).names) == ["prototype 0", "prototype 1"]
     assert "elephant" not in (out / "report.html").read_text(encoding="utf-8")
     assert "Traceback" not in capsys.readouterr().err
@@ -239,7 +239,7 @@ def test_a_run_that_was_interrupted_early_never_ends_without_weights(
     assert run.has_state
     assert not run.has_weights
     capsys.readouterr()
-    assert main(["train", "--resume", "--out", str(out), "--minutes", "0.000001"]) == 0  # they are over already
+    assert main(["train", "--resume", "--out", str(out), "--minutes", "0.000001"]) in ENDED  # they are over already
     assert capsys.readouterr().out.startswith("held-out scenes  ")
     assert run.has_weights
     assert run.report.is_file()
@@ -267,7 +267,7 @@ def test_eval_and_report_score_the_same_images_and_none_of_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, out = photos(tmp_path / "photos", 30), tmp_path / "run"
-    assert main(["train", "--data", str(data), "--out", str(out), *OPTIONS]) == 0
+    assert main(["train", "--data", str(data), "--out", str(out), *OPTIONS]) in ENDED
     scored: list[np.ndarray] = []
     real = pcdnet.evaluate
 

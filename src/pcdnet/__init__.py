@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pcdnet.scene import Scene, Scenes
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
+    from pcdnet.training.verdict import Verdict, judge
 
     __version__: str
 
@@ -34,12 +35,14 @@ _HOMES = {
     "Scene": "scene",
     "SceneObject": "decomposition",
     "Scenes": "scene",
+    "Verdict": "training.verdict",
     "View": "data.view",
     "decompose_files": "output.decompose",
     "evaluate": "training.evaluation",
     "export_onnx": "model.onnx",
     "figure": "output.drawing",
     "fit": "training.fit",
+    "judge": "training.verdict",
     "load": "run",
     "report": "output.report",
 }
@@ -55,6 +58,7 @@ __all__ = [
     "Scene",
     "SceneObject",
     "Scenes",
+    "Verdict",
     "View",
     "__version__",
     "decompose_files",
@@ -62,6 +66,7 @@ __all__ = [
     "export_onnx",
     "figure",
     "fit",
+    "judge",
     "load",
     "report",
 ]

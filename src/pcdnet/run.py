@@ -6,6 +6,7 @@
     state.safetensors     the last model with all that is needed to go on exactly as if nothing had happened
     metrics.jsonl         a line for every report, validation and reset of a prototype
     names.toml            what people call the prototypes, and the distinct colours that they come in
+    verdict.json          whether training worked, and why
     report.html           the report
     tensorboard/          event files, where they were asked for
 
@@ -40,8 +41,8 @@ from pcdnet.names import Names
 from pcdnet.scene import Scenes
 
 ORIGIN, STATE, METRICS = "origin.json", "state.safetensors", "metrics.jsonl"
-REPORT, TENSORBOARD = "report.html", "tensorboard"
-FILES = (CONFIG, ORIGIN, WEIGHTS, STATE, METRICS, NAMES, REPORT)
+VERDICT, REPORT, TENSORBOARD = "verdict.json", "report.html", "tensorboard"
+FILES = (CONFIG, ORIGIN, WEIGHTS, STATE, METRICS, NAMES, VERDICT, REPORT)
 """The files of a run; beside them there may be the folder TENSORBOARD."""
 HELD_OUT = 1000
 """Scenes that a run is scored on by default, at most."""
@@ -248,6 +249,21 @@ class RunFolder:
                 file.write(json.dumps(values) + "\n")
         except OSError as error:
             raise PcdnetError(f"cannot write to {self.path}: {error}; make room, then go on with ", GO_ON) from None
+
+    def save_verdict(self, text: str | None) -> None:
+        """Keep whether training worked, as JSON; None forgets it, since what it is about will change."""
+        if text is None:
+            (self.path / VERDICT).unlink(missing_ok=True)
+        else:
+            self._write(VERDICT, text)
+
+    def verdict(self) -> str | None:
+        """What `save_verdict` kept."""
+        path = self.path / VERDICT
+        try:
+            return path.read_text(encoding="utf-8") if path.is_file() else None
+        except (OSError, UnicodeDecodeError) as error:
+            raise PcdnetError(f"cannot read {path}: {error}; delete it") from None
 
     def names(self) -> Names:
         """What people call the prototypes, and the distinct colours that they come in."""

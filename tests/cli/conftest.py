@@ -10,6 +10,7 @@ import pytest
 from pcdnet.cli import main
 from pcdnet.data.tetrominoes import generate
 from pcdnet.output.dataset import save_scenes
+from tests.runs import ENDED
 
 SMALL = (
     *("--preset", "tetrominoes", "--train.batch", "8", "--train.validate-every", "3", "--train.steps", "6"),
@@ -31,7 +32,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of six steps on that file."""
     out = tmp_path_factory.mktemp("runs") / "small"
-    assert main(["train", "--data", str(data), "--out", str(out), *SMALL]) == 0
+    assert main(["train", "--data", str(data), "--out", str(out), *SMALL]) in ENDED
     return out
 
 

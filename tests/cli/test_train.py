@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,8 +23,12 @@ from pcdnet.cli.train import Train
 from pcdnet.config import PRESETS, RENAMED, RENAMED_VALUES, Config
 from pcdnet.data.tetrominoes import generate
 from pcdnet.data.view import View
-from pcdnet.run import RunFolder
+from pcdnet.output.dataset import save_scenes
+from pcdnet.run import Origin, RunFolder
+from pcdnet.training.fit import fit
+from pcdnet.training.verdict import kept_verdict
 from tests.cli.conftest import SMALL, Complaint
+from tests.runs import ENDED, true_run
 
 Capture = pytest.CaptureFixture[str]
 
@@ -42,7 +47,7 @@ def config_of(command: Train) -> Config:
 
 def test_training_leaves_a_run_and_names_the_next_step(data: Path, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "new" / "run"
-    assert main(["train", "--data", str(data), "--out", str(out), "--seed", "5", *SMALL]) == 0
+    assert main(["train", "--data", str(data), "--out", str(out), "--seed", "5", *SMALL]) in ENDED
     printed, progress = capsys.readouterr()
     assert printed.startswith("held-out scenes  FG-ARI ")
     assert printed.endswith(f"wrote {out}   next: pcdnet eval {out}, or pcdnet serve {out}\n")
@@ -55,6 +60,7 @@ def test_training_leaves_a_run_and_names_the_next_step(data: Path, tmp_path: Pat
         "origin.json",
         "report.html",
         "state.safetensors",
+        "verdict.json",
         "weights.safetensors",
     }
     config = Config.load(out / "config.toml")
@@ -130,7 +136,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(
     assert printed == ""
     assert "stopped after step 3 of 6" in words
     assert f"--resume --out '{out}'" in words  # as a shell takes it
-    assert main(["train", "--resume", "--out", str(out)]) == 0
+    assert main(["train", "--resume", "--out", str(out)]) in ENDED
     assert (out / "weights.safetensors").read_bytes() == (trained / "weights.safetensors").read_bytes()
 
 
@@ -151,7 +157,7 @@ def test_a_resumed_run_may_have_its_data_elsewhere_and_remembers_it(
         stop_after(patch, 1)
         assert main(["train", "--data", str(data), "--out", str(out), *SMALL]) == 130
     moved.write_bytes(data.read_bytes())
-    assert main(["train", "--resume", "--out", str(out), "--data", str(moved), "--minutes", "5"]) == 0
+    assert main(["train", "--resume", "--out", str(out), "--data", str(moved), "--minutes", "5"]) in ENDED
     run = RunFolder.open(out)
     assert run.data == str(moved)
     assert f"--data {moved} --out {out} --seed 0 --minutes 5" in run.command()
@@ -200,10 +206,55 @@ def test_a_second_signal_says_how_to_go_on(
     assert f"pcdnet train --resume --out {tmp_path / 'run'}\n" in capsys.readouterr().err
 
 
-def test_a_limit_that_may_hide_objects_is_reported_after_training(data: Path, tmp_path: Path, capsys: Capture) -> None:
-    options = [*SMALL, "--model.max-objects", "1"]
-    assert main(["train", "--data", str(data), "--out", str(tmp_path / "run"), *options]) == 0
-    assert "warning: more objects than 1 may be needed for 100 % of the images" in capsys.readouterr().err
+def test_a_failed_training_says_why_and_what_to_do_and_has_its_own_exit_code(
+    data: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / "a run"
+    assert main(["train", "--data", str(data), "--out", str(out), *SMALL, "--train.learning-rate", "1e-9"]) == 3
+    printed, said = capsys.readouterr()
+    lines = printed.splitlines()
+    verdict = kept_verdict(RunFolder.open(out))
+    assert verdict is not None
+    assert verdict.verdict == "failed"
+    start = lines.index("verdict: failed")
+    told = [f"  {reason}" for reason in verdict.reasons] + [f"  advice: {advice}" for advice in verdict.advice]
+    assert lines[start + 1 : start + 1 + len(told)] == told
+    assert f"verdict: {verdict}\n" in said
+    command = shlex.split(lines[start + 1 + len(told)])
+    assert command[0] == "pcdnet"
+    again = parse(command[1:])
+    assert isinstance(again, Train)
+    assert (again.data, again.out, again.preset) == (str(data), tmp_path / "a run-2", "tetrominoes")
+    assert again.changes().items() >= {**verdict.changes, "train.batch": 8, "model.num_prototypes": 4}.items()
+    assert "Verdict: failed" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_programs_are_told_in_one_line_of_json(data: Path, tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "run"
+    code = main(["train", "--data", str(data), "--out", str(out), "--json", *SMALL])
+    printed, said = capsys.readouterr()
+    assert printed.count("\n") == 1
+    told = json.loads(printed)
+    verdict = kept_verdict(RunFolder.open(out))
+    assert verdict is not None
+    assert list(told) == ["run", "verdict", "reasons", "prototypes", "minutes"]
+    assert (told["run"], told["verdict"], told["reasons"]) == (str(out), verdict.verdict, list(verdict.reasons))
+    assert 0 <= told["prototypes"] <= 4
+    assert 0 <= told["minutes"] < 60
+    assert code == (3 if told["verdict"] == "failed" else 0)
+    assert "step 6  loss" in said
+
+
+def test_a_good_training_ends_with_0(tmp_path: Path, capsys: Capture) -> None:
+    data, start = tmp_path / "scenes.npz", true_run(tmp_path / "true")
+    save_scenes(generate(40, seed=3), data)
+    config = start.config.with_fields({"train.steps": 1, "train.batch": 8})
+    run = RunFolder.create(tmp_path / "run", config, Origin(data=str(data)))
+    fit(str(data), config, start=start.load_model(), out=run.path, force=True, quiet=True)
+    assert main(["train", "--resume", "--out", str(run.path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "verdict: good" in lines
+    assert not any("advice" in line for line in lines)
 
 
 def test_mistakes_name_their_cure(data: Path, tmp_path: Path, complaint: Complaint) -> None:
@@ -255,7 +306,7 @@ def test_tensorboard_is_given_curves_and_prototypes(
     module.SummaryWriter = Writer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
     out = tmp_path / "run"
-    assert main(["train", "--data", str(data), "--out", str(out), "--tensorboard", *SMALL]) == 0
+    assert main(["train", "--data", str(data), "--out", str(out), "--tensorboard", *SMALL]) in ENDED
     assert given[0] == ("tensorboard", -1)
     assert given[-1] == ("closed", -1)
     assert {("loss", 6), ("lr", 6), ("in_use", 6), ("fg_ari", 3), ("fg_ari", 6)} <= set(given)
@@ -267,7 +318,7 @@ def test_held_out_scenes_of_a_folder_are_scored_after_training(tmp_path: Path, c
         (tmp_path / "photos" / part).mkdir(parents=True)
         for n, image in enumerate(generate(count, seed=len(part)).images):
             Image.fromarray(image).save(tmp_path / "photos" / part / f"{n}.png")
-    assert main(["train", "--data", str(tmp_path / "photos"), "--out", str(tmp_path / "run"), *SMALL]) == 0
+    assert main(["train", "--data", str(tmp_path / "photos"), "--out", str(tmp_path / "run"), *SMALL]) in ENDED
     assert f"5 scenes: {tmp_path}/photos/test" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert capsys.readouterr().out.startswith("held-out scenes  MSE ")
 

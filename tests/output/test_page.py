@@ -32,6 +32,7 @@ from pcdnet.output.page import (
     render,
     write_page,
 )
+from pcdnet.training.verdict import Verdict
 
 SCENES = generate(3, seed=0)
 IMAGES = SCENES.images.astype(np.float32) / 255
@@ -316,3 +317,18 @@ def test_idle_is_what_training_calls_idle() -> None:
     from pcdnet.training.reset import IN_USE
 
     assert IDLE == IN_USE
+
+
+def test_the_verdict_stands_before_the_scores_where_there_is_one() -> None:
+    verdict = Verdict(verdict="partial", reasons=("half is <explained>", "3 in use"), advice=("train longer",))
+    words = Reader(render(report(verdict=verdict))).words
+    told = [words.index(each) for each in ("Verdict: partial", "half is <explained>", "3 in use", "train longer")]
+    assert told == sorted(told)
+    assert told[-1] < words.index("FG-ARI")
+    assert "Verdict" not in Reader(render(report())).words
+
+
+def test_alike_is_what_the_verdict_calls_alike() -> None:
+    from pcdnet.training import diagnosis
+
+    assert ALIKE == diagnosis.ALIKE

@@ -21,6 +21,7 @@ from pcdnet.run import Origin, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.fit import fit
 from pcdnet.training.loop import Progress
+from pcdnet.training.verdict import kept_verdict
 from tests.runs import GREY, grey_run
 from tests.training.test_initialization import frames
 
@@ -136,6 +137,7 @@ def test_progress_is_shown_unless_it_must_be_quiet(capfd: pytest.CaptureFixture[
     printed, said = capfd.readouterr()
     assert printed == ""
     assert "step 4  loss" in said
+    assert said.splitlines()[-1].startswith(("verdict: failed: ", "verdict: partial: "))
 
 
 def test_a_view_is_how_images_are_looked_at() -> None:
@@ -225,6 +227,20 @@ def test_a_run_goes_on_to_the_same_end_with_what_it_knows(expected: PCDNet, tmp_
     assert same(learned(IMAGES, SMALL, out=tmp_path / "array", resume=True), expected)  # there is nothing left to do
     with pytest.raises(PcdnetError, match="does not say which data"):
         learned(None, None, out=tmp_path / "array", resume=True)
+
+
+def test_a_run_is_judged_when_it_ends_and_not_before(tmp_path: Path) -> None:
+    learned(out=tmp_path / "run")
+    run = RunFolder.open(tmp_path / "run")
+    first = kept_verdict(run)
+    assert first is not None
+    assert first == kept_verdict(run)
+    longer = {"train.steps": 6}
+    with pytest.raises(Interrupted):
+        learned(IMAGES, SMALL.with_fields(longer), out=tmp_path / "run", force=True, stop=lambda: True)
+    assert kept_verdict(run) is None
+    learned(IMAGES, None, out=tmp_path / "run", resume=True)
+    assert kept_verdict(run) is not None
 
 
 def test_without_a_folder_an_interruption_keeps_nothing() -> None:

@@ -1,7 +1,8 @@
 """The command line: results on stdout, progress and complaints on stderr; one file a command.
 
-Exit codes: 0 fine; 1 a mistake that the user can cure, in one sentence; 2 wrong usage; 130 interrupted; 141
-nobody reads the results any more. Whatever takes long to import is imported by the commands that need it.
+Exit codes: 0 fine; 1 a mistake that the user can cure, in one sentence; 2 wrong usage; 3 training ended, and its
+verdict is `failed`; 130 interrupted; 141 nobody reads the results any more. Whatever takes long to import is
+imported by the commands that need it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from pcdnet.errors import Interrupted, PcdnetError
 class Command(Protocol):
     """What the command line is parsed to: a dataclass that has its options as fields."""
 
-    def run(self) -> None:
-        """Run the command."""
+    def run(self) -> int | None:
+        """Run the command; the exit code, where it is not 0."""
 
 
 COMMANDS: dict[str, type[Command]] = {
@@ -54,6 +55,7 @@ COMMANDS: dict[str, type[Command]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, by default that of the process, and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    code = None
     try:
         try:
             if arguments == ["--version"]:
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
                 print(f"pcdnet {pcdnet.__version__}")
             else:
-                parse(arguments).run()
+                code = parse(arguments).run()
         finally:
             sys.stdout.flush()  # here, where a reader that went away can still be noticed
     except PcdnetError as error:
@@ -74,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Python flushes stdout once more on its way out: let it flush into nothing.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    return 0
+    return code or 0
 
 
 def parse(arguments: Sequence[str]) -> Command:

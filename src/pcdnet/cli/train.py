@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pcdnet.cli.arguments import Device, Minutes, Preset, Seed, TrainingData, ViewOptions
+from pcdnet.cli.arguments import Device, Minutes, Preset, Seed, TrainingData, ViewOptions, as_flag
 from pcdnet.config import RENAMED, RENAMED_VALUES, Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.data.sources import usual_preset
+from pcdnet.errors import Setting
 
+if TYPE_CHECKING:
+    from pcdnet.run import Origin, RunFolder
+    from pcdnet.training.verdict import Verdict
+
+FAILED = 3
+"""The exit code of a training that explains next to nothing; all that it made is kept."""
 REPORTED = 320
 """Held-out scenes that the report after training is about."""
 
@@ -45,6 +54,9 @@ class Train(ViewOptions):
     tensorboard: bool = False
     """Write curves and prototypes for TensorBoard, into the folder's subfolder tensorboard."""
 
+    json: bool = False
+    """Print one JSON object instead of words: run, verdict, reasons, prototypes (those in use) and minutes."""
+
     model: ModelConfig = field(default_factory=ModelConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -57,14 +69,14 @@ class Train(ViewOptions):
         said = {name: attrgetter(name)(self) for name in self.given}
         return said if self.seed is None else {**said, "train.seed": self.seed}
 
-    def run(self) -> None:
-        """Run the command."""
-        from pcdnet.cli.evaluate import warn_of_limit
+    def run(self) -> int:
+        """Run the command; the exit code says whether anything was learned."""
         from pcdnet.cli.signals import stop_on_signal
         from pcdnet.output.report import report
         from pcdnet.output.tensorboard import board
         from pcdnet.run import RunFolder
         from pcdnet.training.fit import fit
+        from pcdnet.training.verdict import kept_verdict
 
         data = self.data or (None if self.resume else "tetrominoes")
         with board(self.out) if self.tensorboard else nullcontext() as watch, stop_on_signal() as stop:
@@ -87,10 +99,40 @@ class Train(ViewOptions):
                     f"stopped at once; go on from where it was last saved: pcdnet train --resume --out {self.out}"
                 ) from None
         run = RunFolder.open(self.out)
-        scores = report(run, count=REPORTED, device=self.device).scores
-        warn_of_limit(scores, run.config.model.max_objects)
-        print(f"held-out scenes  {scores}")
-        print(f"wrote {self.out}   next: pcdnet eval {self.out}, or pcdnet serve {self.out}")
+        scores, verdict = report(run, count=REPORTED, device=self.device).scores, kept_verdict(run)
+        assert verdict is not None, "training ends with a verdict"
+        if self.json:
+            print(json.dumps(as_json(run, verdict)))
+        else:
+            print(f"held-out scenes  {scores}")
+            print("\n".join(self.words(verdict, run.origin)))
+            print(f"wrote {self.out}   next: pcdnet eval {self.out}, or pcdnet serve {self.out}")
+        return FAILED if verdict.verdict == "failed" else 0
+
+    def words(self, verdict: Verdict, origin: Origin) -> list[str]:
+        """The verdict in lines: the word, the reasons, and advice with the command that follows it."""
+        lines = [f"verdict: {verdict.verdict}", *(f"  {reason}" for reason in verdict.reasons)]
+        lines += [f"  advice: {advice}" for advice in verdict.advice]
+        if verdict.changes:
+            seen = {"minutes": origin.minutes, **dataclasses.asdict(origin.view)}
+            chosen = {name: value for name, value in seen.items() if value not in (None, False, 1)}
+            settings = {"preset": self.preset, "data": origin.data, "out": f"{self.out}-2"}
+            settings |= {**chosen, **dict(sorted(self.changes().items())), **verdict.changes}
+            flags = [as_flag(Setting(name, value)) for name, value in settings.items() if value is not None]
+            lines.append(f"    {' '.join(['pcdnet train', *flags])}")
+        return lines
+
+
+def as_json(run: RunFolder, verdict: Verdict) -> dict[str, Any]:
+    """What programs are told of a training that ended."""
+    seconds = [line["seconds"] for line in run.metrics() if "seconds" in line]
+    return {
+        "run": str(run.path),
+        "verdict": verdict.verdict,
+        "reasons": verdict.reasons,
+        "prototypes": verdict.figures["in_use"],
+        "minutes": round(seconds[-1] / 60, 2) if seconds else 0.0,
+    }
 
 
 def with_defaults(arguments: Sequence[str]) -> type[Train]:

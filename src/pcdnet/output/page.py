@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64, Integer, UInt8
@@ -23,6 +23,9 @@ from pcdnet.output.curves import learning_curves
 from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels
 from pcdnet.output.scores import known_scores
 from pcdnet.training.events import in_words, listed
+
+if TYPE_CHECKING:
+    from pcdnet.training.verdict import Verdict
 
 SHOWN_OBJECTS = 24
 """Objects of a scene that are shown one by one at most."""
@@ -101,6 +104,8 @@ class Page:
     """What the scores were measured on, in words."""
     training: str = ""
     """How long training took, in words."""
+    verdict: Verdict | None = None
+    """Whether training worked, where that was judged."""
     scores: Mapping[str, Any]
     """Scores by the names of `eval --json`; those that are None or missing are left out."""
     bank: BankArrays

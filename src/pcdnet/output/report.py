@@ -28,6 +28,7 @@ from pcdnet.scene import Scenes
 from pcdnet.training.display import clock
 from pcdnet.training.evaluation import Evaluation, evaluate
 from pcdnet.training.reset import likeness
+from pcdnet.training.verdict import kept_verdict
 
 SHOWN = 2
 """Scenes of each sort, best, median and worst, that are shown decomposed."""
@@ -63,7 +64,7 @@ def report(
     view: View = UNCHANGED,
     device: str = "cpu",
 ) -> WrittenReport:
-    """Write one self-contained HTML page: scores, prototypes and their health, learning curves, scenes.
+    """Write one self-contained HTML page: verdict, scores, prototypes and their health, learning curves, scenes.
 
     Parameters
     ----------
@@ -136,6 +137,7 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
         name="a model" if run is None else "/".join(run.path.resolve().parts[-2:]),
         data=f"{len(scenes):,} scenes: {scenes.name}",
         training=training_words(metrics),
+        verdict=None if run is None else kept_verdict(run),
         scores=scores.to_dict(),
         bank=bank.to_numpy(),
         names=model.names.given,

@@ -116,7 +116,7 @@ def evaluate(
     >>> scores.scenes, scores.objects, scores.fg_ari
     (3, 0.0, None)
     """
-    model, scenes = _opened(source, data)
+    model, scenes = opened(source, data)
     _check(scenes)
     counted = _counted_kinds(scenes)
     tally, seconds = _Tally(), 0.0
@@ -141,7 +141,7 @@ def evaluate(
     )
 
 
-def _opened(
+def opened(
     source: PCDNet | RunFolder | str | Path, data: str | Path | NDArray[np.generic] | Scenes | None
 ) -> tuple[PCDNet, Scenes]:
     """The model, and the scenes to score it on."""

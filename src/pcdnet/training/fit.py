@@ -26,6 +26,7 @@ from pcdnet.training.automatic import choose
 from pcdnet.training.colours import with_colours
 from pcdnet.training.display import TrainingDisplay
 from pcdnet.training.loop import Progress, Trainer
+from pcdnet.training.verdict import judge_images
 
 Data = str | Path | NDArray[np.generic] | Scenes
 """What can be learned from: a name or path as for `--data`, an array of images (N H W C), or Scenes."""
@@ -49,6 +50,8 @@ def fit(
     stop: Callable[[], bool] | None = None,
 ) -> PCDNet:
     """Learn prototypes from images, without looking at any label; the best model by validation is returned.
+
+    Whether that worked is judged on the images kept apart, printed in a line and kept with the run (see `judge`).
 
     Parameters
     ----------
@@ -80,7 +83,7 @@ def fit(
     device
         Where to compute: `cpu`, `cuda`, ...
     quiet
-        Show nothing while training.
+        Show neither progress nor verdict.
     watch
         Called with the progress every now and then.
     stop
@@ -113,9 +116,9 @@ def fit(
     elif out is not None:
         RunFolder.check_free(out, force=force)
     known = _known(data, config, changes, start)
-    model = known.model if known is not None else None if start is None else start.config
+    wanted = known.model if known is not None else None if start is None else start.config
     # Models of one channel look at grey images; an automatic one takes what there is.
-    view = dataclasses.replace(view, grey=view.grey or (model is not None and model.channels == 1))
+    view = dataclasses.replace(view, grey=view.grey or (wanted is not None and wanted.channels == 1))
     seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
     view = view if resume else training_view(data, view, split=validation is None)
     scenes, valid = _scenes(data, validation, seed, view)
@@ -126,6 +129,7 @@ def fit(
         name = str(data) if isinstance(data, str | Path) else None if run is None else run.origin.data
         origin = Origin(data=name, view=view, minutes=minutes, size=(H, W))
         run = RunFolder.create(out, config, origin, force=force) if run is None else run.with_origin(origin)
+        run.save_verdict(None)
     trainer = Trainer(scenes, valid, config, run, target, minutes)
     if resume and run is not None and run.has_state:
         trainer.restore(run)
@@ -144,6 +148,12 @@ def fit(
     best.names = with_colours(best, scenes.images, best.names if run is None else run.names())
     if run is not None:
         run.keep_names(best.names)
+    if run is not None or not quiet:
+        verdict = judge_images(best, valid, run)
+        if run is not None:
+            run.save_verdict(verdict.to_json())
+        if not quiet:
+            print(f"verdict: {verdict}", file=sys.stderr)
     return best
 
 

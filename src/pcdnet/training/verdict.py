@@ -1,0 +1,244 @@
+"""Verdict: whether a training worked, in one word, with the reasons in figures and advice that fits the cause.
+
+It is judged by images that were not learned from, without any label. That much is explained is not enough: a wrong
+background can be covered with patches. So what no object covers must look like the background, and objects must be
+found again if a little noise is added, which patches are not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcdnet.config import ModelConfig
+from pcdnet.errors import PcdnetError
+from pcdnet.model.network import PCDNet
+from pcdnet.run import VERDICT, RunFolder
+from pcdnet.scene import Scenes
+from pcdnet.training.diagnosis import Figures, diagnose
+from pcdnet.training.evaluation import opened, small
+
+Word = Literal["good", "partial", "failed"]
+EXPLAINED, HARDLY_EXPLAINED = 4 / 5, 1 / 3
+"""Less of what stands out being explained is partial, and failed: most should be, and hardly any is no result."""
+ODD, WRONG = 1 / 10, 1 / 2
+"""A share of the images, or of the pixels, that is no longer an exception; and one that is the rule."""
+ENOUGH = 2
+"""With so many objects a prototype, by chance only one prototype in seven is not seen if all are needed alike."""
+MOST_NAMED = 3
+"""Pairs of prototypes that are nearly the same are named up to this number."""
+
+Cure = tuple[str, dict[str, Any]]
+"""Advice in words, and what to change in the settings."""
+BACKGROUND_CURES: dict[bool, Cure] = {
+    False: ("learn what is behind the objects: it is not black (model.background)", {"model.background": True}),
+    True: ("give images, or a part of them (crop), whose background is always the same", {}),
+}
+"""What to do about a background that the images do not have, by what it is now."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """Whether a training worked."""
+
+    verdict: Word
+    """`good`, `partial` or `failed`."""
+    reasons: tuple[str, ...]
+    """Why, in sentences with figures; those that speak against it come first."""
+    advice: tuple[str, ...] = ()
+    """What to do about it, in sentences."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """The same for `fit`: fields of the configuration, as `changes` takes them, or `minutes`."""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    """What was measured: the fields of `pcdnet.training.diagnosis.Figures`."""
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.reasons[0]}" if self.reasons else self.verdict
+
+    def to_json(self) -> str:
+        """The verdict as text that `from_json` reads."""
+        return json.dumps(dataclasses.asdict(self), indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Verdict:
+        """Read `to_json`'s text, or raise ValueError."""
+        words = json.loads(text)
+        if not isinstance(words, dict) or words.get("verdict") not in get_args(Word):
+            raise ValueError("it holds no verdict")
+        for name, kind in (("reasons", list), ("advice", list), ("changes", dict), ("figures", dict)):
+            value = words.get(name)
+            if not isinstance(value, kind) or (kind is list and not all(isinstance(each, str) for each in value)):
+                raise ValueError(f"{name} is {value!r}")
+        return Verdict(
+            verdict=words["verdict"],
+            reasons=tuple(words["reasons"]),
+            advice=tuple(words["advice"]),
+            changes={name: tuple(v) if isinstance(v, list) else v for name, v in words["changes"].items()},
+            figures=words["figures"],
+        )
+
+
+def kept_verdict(run: RunFolder) -> Verdict | None:
+    """The verdict in the folder of a run, if there is one."""
+    text = run.verdict()
+    try:
+        return None if text is None else Verdict.from_json(text)
+    except (ValueError, RecursionError) as error:
+        raise PcdnetError(f"cannot read {run.path / VERDICT}: {error}; delete it") from None
+
+
+def judge(
+    source: PCDNet | RunFolder | str | Path, data: str | Path | NDArray[np.generic] | Scenes | None = None
+) -> Verdict:
+    """Say whether a model explains images, why, and what to do about it; no label is looked at.
+
+    Parameters
+    ----------
+    source
+        The model to judge, or a run: its folder, or a RunFolder.
+    data
+        Images that it did not learn from, as `fit` takes them; by default those of the run's own data. At most 200
+        are looked at.
+
+    Returns
+    -------
+    Verdict
+        One word, the reasons, advice, and all figures.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pcdnet import ModelConfig, PCDNet, PrototypeBank
+    >>> from pcdnet.data import tetrominoes
+    >>> true = PrototypeBank(*map(torch.from_numpy, tetrominoes.true_prototypes()))
+    >>> images = tetrominoes.generate(count=50, seed=0).images
+    >>> print(judge(PCDNet.from_bank(true, ModelConfig(min_error_reduction=1.0)), images))
+    good: 100 % of what stands out is explained ...
+    >>> judge(PCDNet(ModelConfig(num_prototypes=2)), images).verdict
+    'failed'
+    """
+    model, scenes = opened(source, data)
+    return judge_images(model, scenes, None if isinstance(source, PCDNet) else RunFolder.open(source))
+
+
+def judge_images(model: PCDNet, scenes: Scenes, run: RunFolder | None) -> Verdict:
+    """Judge a model that is loaded already; the run, if there is one, tells how long it was trained."""
+    if len(scenes) == 0:
+        raise PcdnetError("there are 0 images to judge by; give at least one")
+    H, W = scenes.images.shape[1:3]
+    return verdict_of(diagnose(model, scenes.images), model.config, (H, W), run)
+
+
+def verdict_of(figures: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolder | None = None) -> Verdict:
+    """What the figures of a model say of it; `size` is that of the images."""
+    findings = sorted(_findings(figures, config.max_objects), key=lambda finding: -finding[0])
+    cures = list(_cures(figures, config, size, run))
+    return Verdict(
+        verdict=get_args(Word)[findings[0][0]],
+        reasons=tuple(words for _, words in findings),
+        advice=tuple(words for words, _ in cures),
+        changes={name: value for _, changes in cures for name, value in changes.items()},
+        figures=dataclasses.asdict(figures),
+    )
+
+
+def _findings(f: Figures, limit: int) -> Iterator[tuple[int, str]]:
+    """What was found, in words, and how bad each is: 0 is fine, 1 makes the verdict partial and 2 failed."""
+    if f.stands_out == 0:
+        yield 2, f"nothing stands out from the background in any of {f.images} images"
+    else:
+        yield (
+            (f.explained < EXPLAINED) + (f.explained < HARDLY_EXPLAINED),
+            f"{_percent(f.explained)} of what stands out is explained (mean squared error {small(f.error)}, with the "
+            f"bare background {small(f.bare_error)})",
+        )
+    found = f"{f.objects:.1f} objects were found in an image, of {limit} that there may be"
+    yield (0, found) if f.in_use else (2, f"no object was found in any of {f.images} images")
+    if f.unexplained_background > ODD:
+        yield (
+            1 + (f.unexplained_background > WRONG),
+            f"{_percent(f.unexplained_background)} of the pixels that no object covers do not look like the background",
+        )
+    if f.limited > ODD:
+        yield 1, f"{_percent(f.limited)} of the images hold as many objects as there may be, and more is left over"
+    if f.overlooked > ODD:
+        yield 1, f"in {_percent(f.overlooked)} of the images something stands out, and no object was found"
+    if f.repeated < 1 - ODD:
+        yield 1, f"only {_percent(f.repeated)} of the objects are found again if a little noise is added"
+    if f.of_shapeless > WRONG:
+        yield 1, f"{len(f.shapeless)} of {f.in_use} prototypes in use have no solid shape"
+    twins = {p for pair in f.alike for p in pair}
+    alike = f"{len(twins)} of them are nearly the same as another" if twins else "no two of them are nearly the same"
+    yield (
+        int(_mostly_unused(f) or len(twins) > WRONG * f.in_use),
+        f"{f.in_use} of {f.prototypes} prototypes are in use, and {alike}",
+    )
+
+
+def _mostly_unused(f: Figures) -> bool:
+    """Whether prototypes are not needed; of a few objects, many prototypes would not be seen in any case."""
+    return f.in_use < WRONG * f.prototypes and f.objects * f.images >= ENOUGH * f.prototypes
+
+
+def _cures(f: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolder | None) -> Iterator[Cure]:
+    """One cure for the most likely cause of what is wrong; where little is, how to tidy up what was learned."""
+    nothing = f.in_use == 0 or f.stands_out == 0
+    wrong = min(f.explained / EXPLAINED, f.repeated / (1 - ODD)) < 1 or f.of_shapeless > WRONG
+    if nothing or wrong or max(f.unexplained_background, f.limited, f.overlooked) > ODD:
+        yield _main_cure(f, config, size, run)
+        return
+    if _mostly_unused(f):
+        yield "learn fewer prototypes (model.num_prototypes)", {"model.num_prototypes": f.in_use}
+    for a, b in f.alike[:MOST_NAMED]:
+        yield f"make prototypes {a} and {b} one kind: pcdnet merge {'RUN' if run is None else run.path} {a} {b}", {}
+
+
+def _main_cure(f: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolder | None) -> Cure:
+    """What most likely went wrong, the most fundamental first: all else follows from a wrong background."""
+    if f.stands_out == 0:
+        return "give images that differ: what is the same in all of them is background", {}
+    if f.unexplained_background > WRONG:
+        return BACKGROUND_CURES[config.background]
+    if f.of_shapeless > WRONG:
+        return _longer(run)
+    if f.unexplained_background > ODD and f.left_in_large_pieces > WRONG:
+        return BACKGROUND_CURES[config.background]
+    if f.repeated < 1 - ODD:
+        return _strict(config)
+    if f.limited > ODD:
+        return "allow more objects in an image (model.max_objects)", {"model.max_objects": 2 * config.max_objects}
+    if f.overlooked > ODD:
+        least = _rounded(config.min_error_reduction / 4)
+        return "count fainter objects (model.min_error_reduction)", {"model.min_error_reduction": least}
+    (H, W), (h, w) = size, config.prototype_size
+    larger = min(H, h * 3 // 2), min(W, w * 3 // 2)
+    if f.left_in_large_pieces > WRONG and larger != (h, w):
+        return "learn larger prototypes (model.prototype_size)", {"model.prototype_size": larger}
+    more = -(-config.num_prototypes * 3 // 2)
+    return "learn more prototypes (model.num_prototypes)", {"model.num_prototypes": more}
+
+
+def _strict(config: ModelConfig) -> Cure:
+    words = "let only what clearly stands out be an object (model.min_error_reduction)"
+    return words, {"model.min_error_reduction": _rounded(4 * config.min_error_reduction)}
+
+
+def _longer(run: RunFolder | None) -> Cure:
+    if run is not None and run.origin.minutes is not None:
+        return "train longer (minutes)", {"minutes": 4 * run.origin.minutes}
+    return "train longer (train.steps)", {} if run is None else {"train.steps": 4 * run.config.train.steps}
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
