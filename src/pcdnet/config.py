@@ -18,6 +18,7 @@ from pcdnet.errors import PcdnetError, Setting
 ColourModule = Literal["least_squares", "network", "none"]
 Localization = Literal["phase", "error_reduction"]
 Init = Literal["constant", "images"]
+Background = Literal["black", "still", "plain", "moving"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,14 +46,18 @@ class ModelConfig:
     colour: ColourModule = "least_squares"
     """Where an object's colour comes from: least_squares, network (as in the paper) or none (always 1)."""
 
-    background: bool = False
-    """Whether a static background is learned; without it objects are painted over black."""
+    background: Background = "black"
+    """What is behind the objects: black; one still picture, learned; a plain surface of paper and light, made for each
+    image from the image itself; or one large picture that a moving camera looks at, learned."""
 
     min_error_reduction: float = 0.1
     """Smallest fall of the squared error, summed over pixels and channels, that justifies one more object."""
 
     restarts: int = 6
     """How often an image that greedy selection explains badly is searched again at most; 0 turns refinement off."""
+
+    rounds: int = 1
+    """How often places are proposed: from the second time on, for what is left over, which finds small things."""
 
     overhang: float = 0.5
     """How much of the smallest frame that holds every object may lie outside the image, as a share of its sides."""
@@ -269,7 +274,11 @@ RENAMED = {
     "train.heal_until": "reset_until",
 }
 """Fields by the names that they had in version 0.1; configurations with these are read."""
-RENAMED_VALUES = {"model.colour": {"solve": "least_squares"}, "model.localization": {"gain": "error_reduction"}}
+RENAMED_VALUES: dict[str, dict[object, str]] = {
+    "model.colour": {"solve": "least_squares"},
+    "model.localization": {"gain": "error_reduction"},
+    "model.background": {True: "still", False: "black"},
+}
 """The same for the values of fields."""
 
 
@@ -286,7 +295,7 @@ def _section(kind: type[Any], name: str, table: dict[str, Any], source: str) -> 
             raise PcdnetError(f"{source} has an unknown field {name}.{key}{_hint(key, hints)}; {known}")
         if key in values:
             raise PcdnetError(f"{source} sets {name}.{key} twice, once by an older name; keep one of the two")
-        if isinstance(value, str):
+        if isinstance(value, str | bool):
             value = RENAMED_VALUES.get(f"{name}.{key}", {}).get(value, value)
         values[key] = _checked(hints[key], f"{name}.{key}", value, source)
     return kind(**values)

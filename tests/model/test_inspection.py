@@ -37,7 +37,7 @@ def setting(
         max_objects=4,
         peaks_per_prototype=3,
         colour=colour,
-        background=background,
+        background="still" if background else "black",
         min_error_reduction=0.1,
         restarts=restarts,
         **fields,
@@ -54,7 +54,7 @@ def street(seed: int) -> tuple[PCDNet, Tensor]:
         prototype_size=frame,
         max_objects=20,
         peaks_per_prototype=8,
-        background=True,
+        background="still",
         min_error_reduction=1.0,
         restarts=0,
         **STRICT,
@@ -178,7 +178,7 @@ def assert_candidates_are_the_solid_peaks(model: PCDNet, image: Tensor, proposal
 def test_the_candidates_of_a_strict_search_are_the_solid_peaks_of_the_map_that_is_shown() -> None:
     flimsy = 0
     for seed in range(4):
-        model, image = setting(seed, background=True, **STRICT)
+        model, image = setting(seed, background="still", **STRICT)
         flimsy += assert_candidates_are_the_solid_peaks(model, image, inspect(model, image).proposals)
     assert flimsy > 0
 

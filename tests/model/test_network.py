@@ -218,7 +218,7 @@ def test_gradients_of_the_whole_are_right_for_a_fixed_choice(colour: str, backgr
         max_objects=2,
         peaks_per_prototype=2,
         channels=C,
-        background=background,
+        background="still" if background else "black",
         colour=colour,  # type: ignore[arg-type]
         min_error_reduction=0.0,
     )
@@ -286,15 +286,15 @@ def test_a_bank_that_does_not_fit_the_configuration_is_refused() -> None:
     bank, _ = batch(1)
     with pytest.raises(PcdnetError, match="holds 3 prototypes of 9x8.*wants 4"):
         PCDNet.from_bank(bank, dataclasses.replace(CONFIG, num_prototypes=4))
-    with pytest.raises(PcdnetError, match="background=True but the bank has none"):
-        PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background=True))
+    with pytest.raises(PcdnetError, match="background='still' but the bank has none"):
+        PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background="still"))
     with pytest.raises(PcdnetError, match="image_size"):
-        PCDNet(dataclasses.replace(CONFIG, background=True))
+        PCDNet(dataclasses.replace(CONFIG, background="still"))
 
 
 def test_images_of_another_size_than_the_background_are_refused(rng: torch.Generator) -> None:
     bank = random_bank(rng, 3, FRAME, (3, *SIZE), torch.float32)
-    model = PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background=True))
+    model = PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background="still"))
     with pytest.raises(PcdnetError, match="40x40 do not fit the background of 32x28"):
         model(torch.zeros(1, 3, 40, 40))
 

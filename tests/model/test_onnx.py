@@ -52,7 +52,7 @@ def random_model(seed: int, channels: int = 3, background: bool = False, **field
         "num_prototypes": 4,
         "prototype_size": FRAME,
         "channels": channels,
-        "background": background,
+        "background": "still" if background else "black",
     }
     torch.manual_seed(seed)
     model = PCDNet.from_bank(bank, ModelConfig(**sizes, **config))
@@ -106,7 +106,7 @@ def test_the_file_finds_what_the_model_finds(
 
 
 def test_what_must_be_visible_changes_what_the_file_finds() -> None:
-    model, scenes = random_model(3, background=True)
+    model, scenes = random_model(3, background="still")
     images = torch.stack(scenes)
     strict = PCDNet.from_bank(model.bank(), dataclasses.replace(model.config, min_visible=0.9))
     free, bound = (run(to_onnx(each, SIZE, len(images)), images) for each in (model, strict))
@@ -136,7 +136,7 @@ def test_what_hangs_over_the_border_is_solid_by_what_is_inside() -> None:
     """A square of 8x8 of which half is outside, and a flaw that would gain as much."""
     bank = PrototypeBank(torch.ones(1, 8, 8), torch.ones(1, 8, 8), torch.full((1, *SIZE), 0.5))
     config = ModelConfig(
-        num_prototypes=1, prototype_size=(8, 8), max_objects=2, channels=1, background=True, restarts=0
+        num_prototypes=1, prototype_size=(8, 8), max_objects=2, channels=1, background="still", restarts=0
     )
     image = torch.full((1, 1, *SIZE), 0.5)
     image[0, 0, 26:, 12:20] = 0.9
@@ -178,7 +178,7 @@ def test_prototypes_may_lie_anywhere_in_their_frames(down: int, right: int, seed
 
 
 def test_a_batch_gives_what_its_images_give_one_by_one() -> None:
-    model, scenes = random_model(5, background=True)
+    model, scenes = random_model(5, background="still")
     images = torch.stack(scenes[:4])
     together, alone = run(to_onnx(model, SIZE, 4), images), to_onnx(model, SIZE)
     for n in range(4):
@@ -190,7 +190,7 @@ def test_a_batch_gives_what_its_images_give_one_by_one() -> None:
 def test_an_empty_image_has_no_objects(localization: Localization) -> None:
     black, _ = random_model(0, 1, localization=localization)
     assert agree(black, torch.zeros(1, 1, *SIZE)) == 0
-    model, _ = random_model(0, 3, background=True, localization=localization)
+    model, _ = random_model(0, 3, background="still", localization=localization)
     background = model.bank().background
     assert background is not None
     found = run(to_onnx(model, SIZE), background.detach()[None])
@@ -247,7 +247,7 @@ def test_the_file_depends_on_the_model_alone() -> None:
 
 
 def test_the_file_stays_small_for_large_batches() -> None:
-    model, _ = random_model(0, background=True)
+    model, _ = random_model(0, background="still")
     assert len(to_onnx(model, SIZE, 64)) < len(to_onnx(model, SIZE)) + 20_000
 
 
@@ -259,7 +259,7 @@ def test_mistakes_are_reported_with_their_cure() -> None:
         to_onnx(model, SIZE, 0)
     with pytest.raises(PcdnetError, match="images of 5000x30 are too large for an ONNX file; cut or shrink"):
         to_onnx(model, (5000, 30))
-    model, _ = random_model(0, background=True)
+    model, _ = random_model(0, background="still")
     with pytest.raises(PcdnetError, match="images of 31x27 do not fit the model's background; use size=.30, 27."):
         to_onnx(model, (31, 27))
 

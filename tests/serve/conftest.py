@@ -35,7 +35,7 @@ def make_grey_workbench(folder: Path) -> Workbench:
         max_objects=5,
         peaks_per_prototype=3,
         channels=1,
-        background=True,
+        background="still",
         min_error_reduction=0.1,
     )
     run = run_of(folder, bank, Config(model=config), Origin())

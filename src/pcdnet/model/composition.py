@@ -51,10 +51,12 @@ def compose(
     row: Int[Tensor, "B N"],
     column: Int[Tensor, "B N"],
     exists: Bool[Tensor, "B N"],
-    background: Float[Tensor, "C H W"],
+    background: Float[Tensor, "b C H W"],
     geometry: Geometry,
 ) -> Float[Tensor, "B C H W"]:
     """The images that the objects make, the first in front; objects that do not exist are skipped.
+
+    There is one background for all images, or one for each.
 
     Time and memory, backwards too, go with the objects' frames: the canvas is touched once.
     """
@@ -71,7 +73,7 @@ def compose_objects(
     image_size: tuple[int, int],
 ) -> Float[Tensor, "B C H W"]:
     """The images that objects of a bank make; every frame must share a pixel with the image."""
-    background = colour.new_zeros(colour.shape[2], *image_size) if bank.background is None else bank.background
+    background = colour.new_zeros(1, colour.shape[2], *image_size) if bank.background is None else bank.background[None]
     textures = bank.prototypes[prototype][..., None] * colour[:, :, None, None]
     exists = torch.ones_like(prototype, dtype=torch.bool)
     geometry = Geometry.touching(image_size, bank.frame)
@@ -92,10 +94,10 @@ class _Compose(torch.autograd.Function):
         background: Tensor,
         geometry: Geometry,
     ) -> Tensor:
-        picture = canvas(background.expand(len(row), *background.shape), geometry)
+        picture = canvas(background.expand(len(row), *background.shape[1:]), geometry)
         covered = paint(picture, textures, masks, row, column, exists, geometry)
         ctx.save_for_backward(textures, masks, row, column, exists, covered)
-        ctx.geometry = geometry
+        ctx.geometry, ctx.shared = geometry, len(background) == 1
         return uncanvas(picture, geometry)
 
     @staticmethod
@@ -112,7 +114,8 @@ class _Compose(torch.autograd.Function):
             d_textures[image, n] = G * M
             d_masks[image, n] = (G * (textures[image, n] - covered[image, n])).sum(-1)
             paste(flow, geometry, image, r, c, G * (1 - M))
-        d_background = uncanvas(flow, geometry).sum(0)
+        d_background = uncanvas(flow, geometry)
+        d_background = d_background.sum(0, keepdim=True) if ctx.shared else d_background
         return d_textures, d_masks, None, None, None, d_background, None
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from pcdnet.config import ModelConfig
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.model.background import backgrounds
 from pcdnet.model.bank import PrototypeBank, soft_clamp
 from pcdnet.model.batch import check_batch
 from pcdnet.model.colour import (
@@ -25,7 +26,7 @@ from pcdnet.model.geometry import Geometry
 from pcdnet.model.placement import Placement, least_squares_colours, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
 from pcdnet.model.refinement import LEAST_CHANGE, refine, unexplained
-from pcdnet.model.selection import SelectionInput, select
+from pcdnet.model.selection import Selection, SelectionInput, select
 from pcdnet.model.windows import canvas
 
 DEEPER = 4
@@ -65,10 +66,11 @@ class Engine(nn.Module):
         self.prototypes = nn.Parameter(prototypes)
         self.masks = nn.Parameter(torch.full((P, h, w), INIT_MASK))
         self.background: nn.Parameter | None = None
-        if config.background:
+        if config.background in ("still", "moving"):
             if image_size is None:
                 raise PcdnetError(
-                    Setting("model.background", True), " needs the size of the images; give image_size=(height, width)"
+                    *(Setting("model.background", config.background), " needs the size of its picture; give "),
+                    "image_size=(height, width)",
                 )
             self.background = nn.Parameter(torch.zeros(config.channels, *image_size))
         self.colour = ColourNetwork(config.channels) if config.colour == "network" else None
@@ -76,8 +78,10 @@ class Engine(nn.Module):
 
     @property
     def image_size(self) -> tuple[int, int] | None:
-        """Height and width that images must have; None where there is no background, and so any size will do."""
-        return None if self.background is None else (self.background.shape[1], self.background.shape[2])
+        """Height and width that images must have; None where the background is not still, and so any size will do."""
+        if self.background is None or self.config.background != "still":
+            return None
+        return self.background.shape[1], self.background.shape[2]
 
     def weights(self) -> PrototypeBank:
         """The prototypes, masks and background as they are learned, unclamped."""
@@ -104,54 +108,130 @@ class Engine(nn.Module):
         """As `forward`, in training or in evaluation mode whatever mode the module is in, refined or plain greedy."""
         check_batch(images, self.config.channels)
         H, W = images.shape[-2:]
-        size = self.image_size if bank is None or bank.background is None else tuple(bank.background.shape[1:])
-        if size is not None and size != (H, W):
-            raise PcdnetError(
-                f"images of {H}x{W} do not fit the background of {size[0]}x{size[1]}; resize or crop them to it"
-            )
+        self._check_size(H, W)
         if bank is None and not training:
             plan = self.plan((H, W))
             bank = self.weights().map(lambda values: values.clamp(0, 1)) if torch.is_grad_enabled() else plan.bank
         else:
             bank = bank or self.bank()
             plan = SearchPlan.derive(bank, (H, W), self.config)
+        behind = backgrounds(self.config.background, images, bank.background)
         with torch.no_grad():
-            placement = self._place(images, plan, training=training, refined=refined)
-        return self._paint(images, bank, placement)
+            placement = self._place(images, behind, plan, training=training, refined=refined)
+        layers = self._paint(images, bank, behind, placement)
+        if self.config.background != "plain" or training:
+            return layers
+        # Objects that cover much of an image bend the surface a little: without them it is straight.
+        behind = backgrounds("plain", images, None, layers.instances() > 0)
+        with torch.no_grad():
+            placement = self._place(images, behind, plan, training=training, refined=refined)
+        return self._paint(images, bank, behind, placement)
 
-    def _paint(self, images: Float[Tensor, "B C H W"], bank: PrototypeBank, where: Placement) -> Layers:
+    def _check_size(self, H: int, W: int) -> None:
+        if self.background is None:
+            return
+        height, width = self.background.shape[1:]
+        if self.config.background == "still" and (height, width) != (H, W):
+            raise PcdnetError(
+                f"images of {H}x{W} do not fit the background of {height}x{width}; resize or crop them to it"
+            )
+        if H > height or W > width:
+            raise PcdnetError(f"images of {H}x{W} are larger than the background, {height}x{width}; crop them")
+
+    def _paint(
+        self,
+        images: Float[Tensor, "B C H W"],
+        bank: PrototypeBank,
+        behind: Float[Tensor, "B C H W"] | None,
+        where: Placement,
+    ) -> Layers:
         """Colour and paint the placed objects, with gradients where they are on."""
         # A product with one-hot rows: its gradient is a matrix product too, not a slow scatter.
         chosen = nn.functional.one_hot(where.prototype.clamp(min=0), len(bank.prototypes)).to(images.dtype)
         prototypes = torch.einsum("bnp,phw->bnhw", chosen, bank.prototypes)
         masks = torch.einsum("bnp,phw->bnhw", chosen, bank.masks)
         geometry = Geometry.touching((images.shape[-2], images.shape[-1]), bank.frame)
-        colour = self._colours(images, bank.background, prototypes, masks, where, geometry)
-        background = torch.zeros_like(images[0]) if bank.background is None else bank.background
+        if behind is None and bank.background is not None:
+            behind = bank.background[None]
+        colour = self._colours(images, behind, prototypes, masks, where, geometry)
+        background = torch.zeros_like(images[:1]) if behind is None else behind
         textures = prototypes[..., None] * colour[:, :, None, None]
         painted = compose(textures, masks, where.row, where.column, where.exists, background, geometry)
         return Layers(where, colour, painted, masks)
 
-    def _place(self, images: Float[Tensor, "B C H W"], plan: SearchPlan, *, training: bool, refined: bool) -> Placement:
-        """Search: candidates, greedy selection and, where it left an error, refinement."""
-        given = self.selection_input(images, plan, self.config.peaks_per_prototype, training=training)
+    def _place(
+        self,
+        images: Float[Tensor, "B C H W"],
+        behind: Float[Tensor, "B C H W"] | None,
+        plan: SearchPlan,
+        *,
+        training: bool,
+        refined: bool,
+    ) -> Placement:
+        """Search: candidates, greedy selection and, where it left an error, refinement and further rounds."""
+        given = self.selection_input(images, plan, self.config.peaks_per_prototype, behind, training=training)
         selection = select(given, advantages=training)
         placement = to_placement(given.candidates, selection, plan.offset)
-        if not refined or self.config.restarts == 0:
-            return placement
+        if refined and self.config.restarts > 0:
+            placement = self._refine(given, selection, placement, behind)
+        for _ in range(self.config.rounds - 1):
+            placement = self._search_again(images, behind, plan, placement, training=training)
+        return placement
+
+    def _refine(
+        self,
+        given: SelectionInput,
+        selection: Selection,
+        placement: Placement,
+        behind: Float[Tensor, "B C H W"] | None,
+    ) -> Placement:
+        """Search the images that greedy selection explains badly with more peaks, sweeps and restarts."""
         open_images = unexplained(given, selection)
         if len(open_images) == 0:
             return placement
-        deeper = self.selection_input(images[open_images], plan, DEEPER * self.config.peaks_per_prototype)
+        behind = None if behind is None else behind[open_images]
+        peaks = DEEPER * self.config.peaks_per_prototype
+        deeper = self.selection_input(given.images[open_images], given.plan, peaks, behind)
         again = refine(deeper, select(deeper), self.config.restarts)
         better = again.error_reduction.sum(1) - selection.error_reduction[open_images].sum(1) >= LEAST_CHANGE
-        return placement.replaced(open_images, to_placement(deeper.candidates, again, plan.offset), better)
+        return placement.replaced(open_images, to_placement(deeper.candidates, again, given.plan.offset), better)
+
+    def _search_again(
+        self,
+        images: Float[Tensor, "B C H W"],
+        behind: Float[Tensor, "B C H W"] | None,
+        plan: SearchPlan,
+        placement: Placement,
+        *,
+        training: bool,
+    ) -> Placement:
+        """Search once more where something is left over and objects may be added; they come in front of the others."""
+        layers = self._paint(images, plan.bank, behind, placement)
+        error = (layers.reconstruction - images).square().flatten(1).sum(1)
+        room = placement.exists.sum(1) < placement.exists.shape[1]
+        image = (room & (error >= self.config.min_error_reduction)).nonzero()[:, 0]
+        if len(image) == 0:
+            return placement
+        left = self.selection_input(
+            images[image], plan, self.config.peaks_per_prototype, layers.reconstruction[image], training=training
+        )
+        found = to_placement(left.candidates, select(left, advantages=training), plan.offset)
+        return placement.replaced(image, found.in_front_of(placement.subset(image)), found.exists[:, 0])
 
     def selection_input(
-        self, images: Float[Tensor, "B C H W"], plan: SearchPlan, peaks: int, *, training: bool = False
+        self,
+        images: Float[Tensor, "B C H W"],
+        plan: SearchPlan,
+        peaks: int,
+        behind: Float[Tensor, "B C H W"] | None = None,
+        *,
+        training: bool = False,
     ) -> SelectionInput:
-        """What selection chooses from: the candidates of a plan in the images, and how they are coloured."""
-        candidates = plan.candidates(images, peaks)
+        """What selection chooses from: the candidates of a plan in the images, and how they are coloured.
+
+        `behind` are the images' own backgrounds; without it they have the bank's.
+        """
+        candidates = plan.candidates(images, peaks, behind)
         palette: Palette
         if self.colour is not None and not training:
             palette = NetworkColours(self.colour, images, plan, candidates)
@@ -161,12 +241,13 @@ class Engine(nn.Module):
             palette = LeastSquaresColours(self.config.max_colour)
         else:
             palette = PlainColours()
-        return SelectionInput(images, plan, candidates, palette, plan.min_visible_area(candidates))
+        canvases = plan.behind if behind is None else canvas(behind.detach(), plan.geometry)
+        return SelectionInput(images, plan, canvases, candidates, palette, plan.min_visible_area(candidates))
 
     def _colours(
         self,
         images: Float[Tensor, "B C H W"],
-        background: Float[Tensor, "C H W"] | None,
+        background: Float[Tensor, "b C H W"] | None,
         prototypes: Float[Tensor, "B N h w"],
         masks: Float[Tensor, "B N h w"],
         where: Placement,

@@ -67,9 +67,10 @@ class PCDNet(Engine):
                 " and ",
                 Setting("model.prototype_size", given[1:]),
             )
-        if config.background and bank.background is None:
+        if config.background in ("still", "moving") and bank.background is None:
             raise PcdnetError(
-                Setting("model.background", True), " but the bank has none; turn it off or give a background"
+                *(Setting("model.background", config.background), " but the bank has none; give one, or use "),
+                Setting("model.background", "black"),
             )
         size = None if bank.background is None else (bank.background.shape[1], bank.background.shape[2])
         if bank.background is not None and len(bank.background) != config.channels:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -37,6 +39,26 @@ class Placement:
         """True where there is an object."""
         return self.prototype != EMPTY
 
+    def subset(self, image: Int[Tensor, "n"]) -> Placement:
+        """The objects of some of the images."""
+        return self._map(lambda values: values[image])
+
+    def in_front_of(self, others: Placement) -> Placement:
+        """These objects and, behind them, all of the others; of these, the first ones that there is room for."""
+        room = (~others.exists).sum(dim=1, keepdim=True)
+        mine = self.exists & (torch.arange(self.exists.shape[1], device=room.device) < room)
+        both = torch.cat([mine, others.exists], dim=1)
+        order = (~both).long().argsort(dim=1, stable=True)[:, : mine.shape[1]]
+        chosen = Placement(*(torch.cat(pair, dim=1) for pair in zip(self._values(), others._values(), strict=True)))
+        picked = chosen._map(lambda values: values[torch.arange(len(order), device=order.device)[:, None], order])
+        return dataclasses.replace(picked, prototype=torch.where(both.gather(1, order), picked.prototype, EMPTY))
+
+    def _values(self) -> tuple[Tensor, ...]:
+        return self.prototype, self.row, self.column, self.colour, self.error_reduction, self.advantage
+
+    def _map(self, function: Callable[[Tensor], Tensor]) -> Placement:
+        return Placement(*map(function, self._values()))
+
     def replaced(self, image: Int[Tensor, "n"], by: Placement, where: Bool[Tensor, "n"]) -> Placement:
         """The placement with some images' objects replaced by those of `by`, where that is asked for."""
         image = image[where]
@@ -69,7 +91,7 @@ def to_placement(candidates: Candidates, selection: Selection, offset: Int[Tenso
 
 def least_squares_colours(
     images: Float[Tensor, "B C H W"],
-    background: Float[Tensor, "C H W"] | None,
+    background: Float[Tensor, "b C H W"] | None,
     prototypes: Float[Tensor, "B N h w"],
     masks: Float[Tensor, "B N h w"],
     placement: Placement,
@@ -83,7 +105,7 @@ def least_squares_colours(
     """
     C = images.shape[1]
     with torch.no_grad():
-        behind = None if background is None else canvas(background.detach()[None], geometry)
+        behind = None if background is None else canvas(background.detach(), geometry)
         planes = torch.cat([canvas(images, geometry), canvas(torch.ones_like(images[:, :1]), geometry)], dim=-1)
     colours = torch.zeros_like(placement.colour)
     for n in range(placement.row.shape[1]):
@@ -92,7 +114,7 @@ def least_squares_colours(
         T, M = prototypes[image, n][..., None], masks[image, n][..., None]
         window = cut(planes, geometry, image, row, column)
         Y, Q = window[..., :C], window[..., C:]
-        B = None if behind is None else cut(behind, geometry, torch.zeros_like(image), row, column)
+        B = None if behind is None else cut(behind, geometry, image, row, column)
         colour = best_colour(*colour_coefficients(Y, Q, B, T, M), max_colour)
         colours = colours.index_put((image, torch.full_like(image, n)), colour)
         with torch.no_grad():

@@ -64,7 +64,7 @@ class SearchPlan:
         tight, offset = bank.tight()
         geometry = Geometry.for_overhang(image_size, tight.frame, config.overhang)
         background = tight.background
-        kernels = EvidenceKernels(tight.prototypes, tight.masks, config.channels, over_black=background is None)
+        kernels = EvidenceKernels(tight.prototypes, tight.masks, config.channels, over_black=config.background == "black")
         by_phase = config.localization == "phase"
         return SearchPlan(
             config=config,
@@ -81,13 +81,19 @@ class SearchPlan:
             behind=None if background is None else canvas(background[None], geometry),
         )
 
-    def candidates(self, images: Float[Tensor, "B C H W"], peaks: int) -> Candidates:
-        """The `peaks` best places of every prototype in every image; those that are not solid enough do not exist."""
-        found = propose(self.localizer.maps(images), images, len(self.boxes), self.geometry, peaks, self.reach)
+    def candidates(
+        self, images: Float[Tensor, "B C H W"], peaks: int, behind: Float[Tensor, "B C H W"] | None = None
+    ) -> Candidates:
+        """The `peaks` best places of every prototype in every image; those that are not solid enough do not exist.
+
+        `behind` are the images' own backgrounds; without it they have the bank's.
+        """
+        maps = self.localizer.maps(images, behind)
+        found = propose(maps, images, len(self.boxes), self.geometry, peaks, self.reach)
         if self.config.min_solid == 0:
             return found
         return dataclasses.replace(
-            found, exists=solid(images, self.tight, self.geometry, found, self.config.min_solid, self.config.max_colour)
+            found, exists=solid(images, self.tight, behind, self.geometry, found, self.config.min_solid, self.config.max_colour)
         )
 
     def min_visible_area(self, candidates: Candidates) -> Float[Tensor, "B T"] | None:

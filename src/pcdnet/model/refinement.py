@@ -28,8 +28,7 @@ CROWD = 8
 
 def unexplained(given: SelectionInput, selection: Selection) -> Int[Tensor, "n"]:
     """The images whose error is not below the smallest change that counts: no other can reduction anything."""
-    bare = given.images if given.plan.tight.background is None else given.images - given.plan.tight.background
-    error = bare.square().flatten(1).sum(1) - selection.error_reduction.sum(1)
+    error = given.bare_error() - selection.error_reduction.sum(1)
     return (error >= _least(given)).nonzero()[:, 0]
 
 
@@ -176,11 +175,11 @@ def _painted(
 ) -> tuple[Float[Tensor, "B Y X planes"], Float[Tensor, "B Y X C"], Float[Tensor, "B N h w C"]]:
     """Evidence with every object still behind, the picture they make, and what each object's frame covered."""
     geometry, candidates, bank = given.plan.geometry, given.candidates, given.plan.tight
-    background = torch.zeros_like(given.images[0]) if bank.background is None else bank.background
-    behind = canvas(background.expand_as(given.images), geometry)
+    Y = canvas(given.images, geometry)
+    behind = torch.zeros_like(Y) if given.behind is None else given.behind.expand_as(Y).clone()
     index = selection.candidate.clamp(min=0)
     p, row, column = candidates.prototype(index), candidates.row.gather(1, index), candidates.column.gather(1, index)
     textures = bank.prototypes[p][..., None] * selection.colour[:, :, None, None]
     covered = paint(behind, textures, bank.masks[p], row, column, selection.candidate != EMPTY, geometry)
-    Y, Q = canvas(given.images, geometry), canvas(torch.ones_like(given.images[:, :1]), geometry)
+    Q = canvas(torch.ones_like(given.images[:, :1]), geometry)
     return planes_of(Y, Q, behind), behind, covered

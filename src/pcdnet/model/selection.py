@@ -13,7 +13,7 @@ from pcdnet.model.colour import Palette
 from pcdnet.model.evidence import Quadratics, occluded, planes_of
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.plan import SearchPlan
-from pcdnet.model.windows import canvas, cut, paste
+from pcdnet.model.windows import canvas, cut, paste, uncanvas
 
 EMPTY = -1
 """Stands where no candidate was chosen."""
@@ -25,6 +25,8 @@ class SelectionInput:
 
     images: Float[Tensor, "B C H W"]
     plan: SearchPlan
+    behind: Float[Tensor, "b Y X C"] | None
+    """What stands behind all objects, on padded canvases: one for all images or one for each; None for black."""
     candidates: Candidates
     palette: Palette
     min_area: Float[Tensor, "B T"] | None
@@ -35,10 +37,17 @@ class SelectionInput:
         return dataclasses.replace(
             self,
             images=self.images[image],
+            behind=self.behind if self.behind is None or len(self.behind) == 1 else self.behind[image],
             candidates=self.candidates.subset(image),
             palette=self.palette.subset(image),
             min_area=None if self.min_area is None else self.min_area[image],
         )
+
+    def bare_error(self) -> Float[Tensor, "B"]:
+        """The squared error of the images without any object."""
+        if self.behind is None:
+            return self.images.square().flatten(1).sum(1)
+        return (self.images - uncanvas(self.behind, self.plan.geometry)).square().flatten(1).sum(1)
 
     def visible(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
         """Those of the allowed candidates of which enough would be visible."""
@@ -127,14 +136,14 @@ def select(given: SelectionInput, script: Int[Tensor, "B N"] | None = None, *, a
             break
         result.candidate[alive, n], result.colour[alive, n], result.error_reduction[alive, n] = best, colour, reduction
         available[alive, best] = False
-        occlude(planes, given.plan.behind, given, alive, best, colour)
+        occlude(planes, given.behind, given, alive, best, colour)
         stale = overlapping(given, alive, best) & available[alive]
     return result
 
 
 def opening_planes(given: SelectionInput) -> Float[Tensor, "B Y X planes"]:
     """The planes of evidence before anything is chosen."""
-    geometry, behind = given.plan.geometry, given.plan.behind
+    geometry, behind = given.plan.geometry, given.behind
     Y = canvas(given.images, geometry)
     Q = canvas(torch.ones_like(given.images[:, :1]), geometry)
     return planes_of(Y, Q, None if behind is None else behind.expand_as(Y))
@@ -159,9 +168,7 @@ def occlude(
     T = plan.tight.prototypes[p][..., None] * colour[:, None, None]
     window = cut(planes, plan.geometry, image, row, column)
     Y, Q = occluded(window[..., :C], window[..., C : C + 1], M, T)
-    B = None
-    if behind is not None:
-        B = cut(behind, plan.geometry, image if len(behind) > 1 else torch.zeros_like(image), row, column)
+    B = None if behind is None else cut(behind, plan.geometry, image, row, column)
     paste(planes, plan.geometry, image, row, column, planes_of(Y, Q, B))
 
 

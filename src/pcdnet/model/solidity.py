@@ -26,6 +26,7 @@ LEAST_AREA = 1e-6
 def solid(
     images: Float[Tensor, "B C H W"],
     bank: PrototypeBank,
+    behind: Float[Tensor, "B C H W"] | None,
     geometry: Geometry,
     candidates: Candidates,
     least: float,
@@ -33,9 +34,10 @@ def solid(
 ) -> Bool[Tensor, "B T"]:
     """Which candidates, alone over the background, lower the error in at least this share of their pixels."""
     C = images.shape[1]
-    background = torch.zeros_like(images[0]) if bank.background is None else bank.background
+    if behind is None:
+        behind = torch.zeros_like(images[:1]) if bank.background is None else bank.background[None]
     pictures = canvas(images, geometry)
-    behind = canvas(torch.cat([background, torch.ones_like(background[:1])])[None], geometry)
+    backgrounds = canvas(torch.cat([behind, torch.ones_like(behind[:, :1])], dim=1), geometry)
     found = torch.zeros_like(candidates.exists)
     candidate, image = candidates.exists.T.nonzero(as_tuple=True)
     prototype = candidates.prototype(candidate)
@@ -44,7 +46,7 @@ def solid(
         b, t, p = image[part], candidate[part], prototype[part]
         row, column = candidates.row[b, t], candidates.column[b, t]
         pixels = cut(pictures, geometry, b, row, column)
-        under = cut(behind, geometry, torch.zeros_like(b), row, column)
+        under = cut(backgrounds, geometry, b, row, column)
         T, M = bank.prototypes[p][..., None], bank.masks[p][..., None]
         found[b, t] = _share(pixels, under[..., :C], under[..., C:], T, M, max_colour) >= least
     return found

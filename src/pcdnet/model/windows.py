@@ -34,7 +34,11 @@ def cut(
     column: Int[Tensor, "n"],
     box: Box | None = None,
 ) -> Num[Tensor, "n h w planes"]:
-    """The windows of frames at (row, column), or of a box within them, as copies; `image` says from which canvas."""
+    """The windows of frames at (row, column), or of a box within them, as copies; `image` says from which canvas.
+
+    A single canvas stands for all images.
+    """
+    image = image if len(padded) > 1 else torch.zeros_like(image)
     box = box or Box(0, 0, *geometry.frame)
     top, left = row + (geometry.padding[0] + box.top), column + (geometry.padding[1] + box.left)
     windows: Tensor = _view(padded, box.height, box.width)[image, top, left]

@@ -16,16 +16,10 @@ from jaxtyping import UInt8
 
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
-from pcdnet.training.initialization import (
-    LEAST_CONTRAST,
-    Seeds,
-    choose_seeds,
-    find_blobs,
-    still_background,
-    typical_energy,
-)
+from pcdnet.training.foreground import LEAST_CONTRAST, find_foreground, still_background
+from pcdnet.training.initialization import Seeds, find_seeds
 
-MOST_PROTOTYPES = 30
+MOST_PROTOTYPES = 60
 """Kinds of shapes that are distinguished at most."""
 LARGEST = 0.3
 """Things may be as large as this share of the image's sides."""
@@ -39,8 +33,8 @@ ROOM = 1.25
 """Images may hold so many times the objects that were seen in one."""
 MOST_OBJECTS, MOST_PEAKS = 64, 20
 """Limits beyond which search takes too long."""
-LEAST_GAIN = 0.05
-"""An object must remove at least this share of the error that the typical blob causes."""
+LEAST_GAIN = 0.25
+"""An object must remove at least this share of the error that the faintest kind of blob causes."""
 IMAGES = 3200
 """How many images training looks at."""
 BATCH_PIXELS = 160_000
@@ -62,13 +56,13 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int) -> Choice:
     N, H, W, C = images.shape
     largest = min(H, max(SMALL, int(LARGEST * H))), min(W, max(SMALL, int(LARGEST * W)))
     still = still_background(images, largest)
-    blobs = find_blobs(images, still)
-    seeds = choose_seeds(blobs, MOST_PROTOTYPES, largest, np.random.default_rng(seed))
+    blobs = find_foreground(images, still[None], largest).blobs
+    seeds = find_seeds(blobs, MOST_PROTOTYPES, largest, np.random.default_rng(seed))
     frame = _frame(seeds, largest)
     per_image = np.bincount([blob.image for blob in blobs], minlength=N)
     most = int(per_image.max())
     alike = _most_alike(seeds)
-    energy = typical_energy(blobs)
+    energy = _faintest(seeds)
     black = float(still.max()) < LEAST_CONTRAST
     model = ModelConfig(
         num_prototypes=len(seeds.prototypes),
@@ -79,7 +73,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int) -> Choice:
         background=not black,
         localization="error_reduction",
         restarts=0,
-        min_error_reduction=float(f"{max(LEAST_GAIN * energy, 0.05):.2g}"),
+        min_error_reduction=float(f"{LEAST_GAIN * energy:.2g}"),
         min_visible=0.5,
         min_solid=0.4,
     )
@@ -92,7 +86,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int) -> Choice:
         f"{'on black' if black else 'over a background that stands still'}",
         f"{len(blobs) / max(1, len({blob.image for blob in blobs})):.1f} things stand out in an image, at most {most}",
         f"they look like {len(seeds.prototypes)} shapes, the largest in frames of {frame[0]}x{frame[1]}",
-        f"an object must reduce the squared error by {model.min_error_reduction:g}, of {energy:.2g} that is typical",
+        f"an object must reduce the squared error by {model.min_error_reduction:g}, a quarter of what the faintest shape does",
     )
     return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons)
 
@@ -106,6 +100,12 @@ def _frame(seeds: Seeds, largest: tuple[int, int]) -> tuple[int, int]:
         raise PcdnetError("nothing stands out in the images again and again; choose a preset or give more images")
     rows, columns = masks.any(axis=2).sum(axis=1).max(), masks.any(axis=1).sum(axis=1).max()
     return min(int(rows) + 2 * MARGIN, largest[0]), min(int(columns) + 2 * MARGIN, largest[1])
+
+
+def _faintest(seeds: Seeds) -> float:
+    """The energy of the typical blob of the faintest shape."""
+    energies = np.array([blob.energy for blob in seeds.blobs])
+    return min(float(np.median(energies[seeds.kinds == kind])) for kind in range(len(seeds.prototypes)))
 
 
 def _most_alike(seeds: Seeds) -> int:
