@@ -34,7 +34,7 @@ results: $(READY)  ## measure everything again (hours) and write docs/results.md
 	mkdir -p build/results
 	$(BIN)/python -m benchmarks.learning > build/results/learning.log
 	$(BIN)/python -m benchmarks.learning --preset tetrominoes-paper --seeds 0 1 2 > build/results/paper.log
-	for change in train.heal_every=0 train.noise_steps=0 model.peaks=1 model.peaks=6 'model.colour="network"'; do \
+	for change in train.reset_every=0 train.noise_steps=0 model.peaks_per_prototype=1 model.peaks_per_prototype=6 'model.colour="network"'; do \
 		$(BIN)/python -m benchmarks.learning --seeds 0 1 --set "$$change" > "build/results/$${change%%=*}$${change##*=}.log"; \
 	done
 	$(BIN)/python -m benchmarks.quality 12 > build/results/quality.log

@@ -19,28 +19,20 @@ import time
 from pathlib import Path
 
 import torch
-from pcdnet.training.run import Run, load
 from rich.console import Console
 from rich.table import Table
+from tests.runs import true_run
 
-from benchmarks.models import tetromino_model
 from benchmarks.speed import peak_mib
 from pcdnet.cli.decompose import Decompose
-from pcdnet.config import Config
 from pcdnet.data import npz, tetrominoes
+from pcdnet.data.sources import TEST_SEED
 from pcdnet.output.dataset import save_scenes
+from pcdnet.run import load
 
 COUNTS = (2_000, 10_000)
 BATCH = 64
-SEED = 3_000_000
 ROUNDS = 3
-
-
-def true_run(folder: Path) -> Path:
-    """A run that holds the true prototypes."""
-    run = Run.create(folder, Config.preset("tetrominoes"))
-    run.save_weights(tetromino_model("least_squares"))
-    return folder
 
 
 def bare(run: Path, data: Path) -> dict[str, float]:
@@ -57,12 +49,6 @@ def bare(run: Path, data: Path) -> dict[str, float]:
 
 def command(run: Path, data: Path) -> dict[str, float]:
     """The command, from finding the file to the last line of the summary; only Python's imports are done before."""
-    import pcdnet.cli.model
-
-    import pcdnet.output.decompose
-    import pcdnet.output.formats
-    import pcdnet.output.summary
-    import pcdnet.progress  # noqa: F401
 
     out = data.with_suffix("")
     job = Decompose(folder=run, paths=(str(data),), out=out, force=True)
@@ -92,10 +78,10 @@ def main() -> None:
     results: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run = Path(sys.argv[1]) if len(sys.argv) > 1 else true_run(folder / "run")
+        run = Path(sys.argv[1]) if len(sys.argv) > 1 else true_run(folder / "run").path
         files = {count: folder / f"{count}.npz" for count in COUNTS}
         for count, data in files.items():
-            save_scenes(tetrominoes.generate(count, SEED), data)
+            save_scenes(tetrominoes.generate(count, TEST_SEED), data)
         jobs = [("bare engine", bare, files[COUNTS[-1]])]
         jobs += [(f"decompose {count}", command, data) for count, data in files.items()]
         with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:

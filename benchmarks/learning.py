@@ -6,8 +6,8 @@ usage: python -m benchmarks.learning [--preset tetrominoes] [--seeds 5] [--scene
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
+import re
 import tempfile
 import time
 import tomllib
@@ -18,14 +18,15 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.results import renamed
 from pcdnet.config import Config
 from pcdnet.data import tetrominoes
 from pcdnet.data.opening import open_data
-from pcdnet.data.tetromino_records import factored
+from pcdnet.data.sources import TEST_SEED, TRAINING_SEED, VALIDATION_SEED
 from pcdnet.model.network import PCDNet
-from pcdnet.scene import Scenes
 from pcdnet.training.evaluation import evaluate
-from pcdnet.training.loop import Progress, fit
+from pcdnet.training.fit import fit
+from pcdnet.training.loop import Progress
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 TRAIN_SCENES, VALID_SCENES = 60_000, 320
@@ -51,7 +52,7 @@ def crispness(model: PCDNet) -> float:
 
 def one(config: Config, seed: int, scenes: int) -> dict[str, float]:
     """Train one seed; all figures."""
-    config = dataclasses.replace(config, train=dataclasses.replace(config.train, seed=seed))
+    config = config.with_fields({"train.seed": seed})
     splits = 0
     last: Progress | None = None
 
@@ -60,15 +61,15 @@ def one(config: Config, seed: int, scenes: int) -> dict[str, float]:
         splits += sum(event.kind == "split" for event in progress.events)
         last = progress
 
-    train = open_data("tetrominoes", count=TRAIN_SCENES, seed=1_000_000 + seed)
-    valid = open_data("tetrominoes", count=VALID_SCENES, seed=2_000_000 + seed)
+    train = open_data("tetrominoes", count=TRAIN_SCENES, seed=TRAINING_SEED + seed)
+    valid = open_data("tetrominoes", count=VALID_SCENES, seed=VALIDATION_SEED + seed)
     with tempfile.TemporaryDirectory() as folder:
         start, busy = time.perf_counter(), time.process_time()
-        model = fit(train, config, valid=valid, out=Path(folder) / "run", watch=watch)
+        model = fit(train, config, validation=valid, out=Path(folder) / "run", watch=watch, quiet=True)
         taken, busy = time.perf_counter() - start, time.process_time() - busy
     assert last is not None
-    unseen = open_data("tetrominoes", count=scenes, seed=3_000_000 + seed)
-    fresh, greedy = evaluate(model, unseen), evaluate(model, unseen, refine=False)
+    unseen = open_data("tetrominoes", count=scenes, seed=TEST_SEED + seed)
+    fresh, greedy = evaluate(model, unseen), evaluate(model, unseen, refined=False)
     ious = shape_ious(model)
     result = {
         "seed": seed,
@@ -89,8 +90,7 @@ def one(config: Config, seed: int, scenes: int) -> dict[str, float]:
     }
     genuine = SHARED / "data" / "tetrominoes" / "tetrominoes_mini.tfrecords"
     if genuine.is_file():
-        found = factored(genuine)
-        result["genuine_fg_ari"] = evaluate(model, Scenes(images=found.images, labels=found.labels)).fg_ari or 0.0
+        result["genuine_fg_ari"] = evaluate(model, genuine).fg_ari or 0.0
     return result
 
 
@@ -103,18 +103,14 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="fields to change, as section.field=value")
     arguments = parser.parse_args()
     tables = tomllib.loads(Config.preset(arguments.preset).to_toml())
-    for change in arguments.set:
-        name, value = change.split("=", 1)
-        section, field = name.split(".")
+    changes = [renamed(change) for change in arguments.set]
+    for change in changes:
+        section, field, value = re.split("[.=]", change, maxsplit=2)
         tables[section][field] = tomllib.loads(f"value = {value}")["value"]
-    text = "".join(
-        f"[{section}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in fields.items())
-        for section, fields in tables.items()
-    )
-    config = Config.from_toml(text)
+    config = Config.from_tables(tables, "--set")
     rows = []
     table = Table(
-        title=f"{arguments.preset} {' '.join(arguments.set)}: {arguments.scenes} fresh re-created Tetrominoes a seed"
+        title=f"{arguments.preset} {' '.join(changes)}: {arguments.scenes} fresh re-created Tetrominoes a seed"
     )
     for seed in arguments.seeds:
         rows.append(one(config, seed, arguments.scenes))
@@ -124,7 +120,7 @@ def main() -> None:
     for row in rows:
         table.add_row(*(f"{value:.6g}" for value in row.values()))
     Console(width=180).print(table)
-    print(json.dumps({"benchmark": "learning", "preset": arguments.preset, "set": arguments.set, "rows": rows}))
+    print(json.dumps({"benchmark": "learning", "preset": arguments.preset, "set": changes, "rows": rows}))
 
 
 if __name__ == "__main__":

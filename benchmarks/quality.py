@@ -33,14 +33,13 @@ cut in more than one way."""
 def measure(model: PCDNet, scenes: tetrominoes.TetrominoScenes) -> dict[str, float]:
     """Scores, speed, and how many wrong scenes are ambiguous rather than badly explained."""
     start = time.perf_counter()
-    found = model.decompose(scenes.images)
+    found = model.decompose_all(scenes.images)
     taken = time.perf_counter() - start
-    assert isinstance(found, list)
     scores = score(scenes.labels, np.stack([thing.instances for thing in found]))
     wrong = [
         thing.error
-        for truth, thing in zip(scenes.labels, found, strict=True)
-        if foreground_ari(truth, thing.instances) < 1
+        for labels, thing in zip(scenes.labels, found, strict=True)
+        if foreground_ari(labels, thing.instances) < 1
     ]
     return {
         **dataclasses.asdict(scores),
@@ -72,8 +71,8 @@ def main() -> None:
         table.add_column(name.replace("_", " "), justify="left" if name in ("bank", "search") else "right")
     rows = []
     for name, bank in banks.items():
-        for search, refinement in (("greedy", 0), ("refined", preset.restarts)):
-            model = PCDNet.from_bank(bank, dataclasses.replace(preset, restarts=refinement))
+        for search, restarts in (("greedy", 0), ("refined", preset.restarts)):
+            model = PCDNet.from_bank(bank, dataclasses.replace(preset, restarts=restarts))
             for seed in range(seeds):
                 result = measure(model, tetrominoes.generate(SCENES, seed))
                 rows.append({"bank": name, "search": search, "seed": seed, **result})

@@ -22,7 +22,7 @@ from pcdnet.config import Config
 from pcdnet.data.opening import open_data, training_data
 from pcdnet.data.sources import TEST_SEED
 from pcdnet.training.evaluation import evaluate
-from pcdnet.training.loop import fit
+from pcdnet.training.fit import fit
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 PRESET = {"space-invaders": "space-invaders", "us101-a": "ngsim", "us101-b": "ngsim"}
@@ -37,7 +37,7 @@ def one(name: str, out: Path) -> dict[str, Any]:
     config = Config.preset(PRESET[name])
     train, valid = training_data(source, seed=config.train.seed)
     start, busy = time.perf_counter(), time.process_time()
-    model = fit(train, config, valid=valid, out=out / name, force=True)
+    model = fit(train, config, validation=valid, out=out / name, force=True, quiet=True)
     minutes, busy = (time.perf_counter() - start) / 60, (time.process_time() - busy) / 60
     scenes = open_data(source, count=FRAMES, seed=TEST_SEED)
     found = evaluate(model, scenes)

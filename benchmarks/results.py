@@ -15,13 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pcdnet.config import RENAMED
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 LINES, PAGE = DOCS / "results.jsonl", DOCS / "results.md"
 ABLATIONS = {
-    "train.reset_every=0": "without healing",
+    "train.reset_every=0": "without resets",
     "train.noise_steps=0": "without noise on prototypes at the start",
-    "model.peaks=1": "K = 1 peak per prototype",
-    "model.peaks=6": "K = 6 peaks",
+    "model.peaks_per_prototype=1": "K = 1 peak per prototype",
+    "model.peaks_per_prototype=6": "K = 6 peaks",
     'model.colour="network"': "colours by the paper's network",
 }
 """Changes to the preset `tetrominoes` that are measured, and what they are called."""
@@ -29,9 +31,16 @@ ABLATIONS = {
 Line = dict[str, Any]
 
 
+def renamed(change: str) -> str:
+    """A change of a field, such as train.steps=600, by the name that the field has now."""
+    field, _, value = change.partition("=")
+    section = field.partition(".")[0]
+    return f"{section}.{RENAMED[field]}={value}" if field in RENAMED else change
+
+
 def key_of(line: Line) -> str:
     """What makes two lines the same measurement."""
-    return json.dumps([line["benchmark"], line.get("preset"), line.get("set")])
+    return json.dumps([line["benchmark"], line.get("preset"), [*map(renamed, line.get("set", []))]])
 
 
 def collect(logs: Sequence[str]) -> list[Line]:
@@ -96,7 +105,7 @@ def ablations(lines: Sequence[Line]) -> str:
     for line in lines:
         if line["benchmark"] != "learning" or line["preset"] != "tetrominoes":
             continue
-        name = ABLATIONS.get(" ".join(line["set"]), "the preset")
+        name = ABLATIONS.get(" ".join(map(renamed, line["set"])), "the preset")
         for row in line["rows"][:2]:
             scores = [f"{row['fg_ari']:.4f}", f"{row['greedy_fg_ari']:.4f}", f"{row['shapes']:.0f} of 19"]
             rows.append([name, f"{row['seed']}", *scores, _minutes(row)])

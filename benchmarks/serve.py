@@ -17,16 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import torch
 from rich.console import Console
 from rich.table import Table
 
-from pcdnet.config import Config
-from pcdnet.data import tetrominoes
+from benchmarks.models import tetromino_model
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
-from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.network import PCDNet
 from pcdnet.serve.app import create_app
 from pcdnet.serve.messages import Array
 from pcdnet.serve.server import address, bind, make_server
@@ -38,9 +34,7 @@ ALONE = 60
 
 def true_workbench(folder: Path) -> Workbench:
     """A model with the true prototypes of Tetrominoes, and six samples."""
-    prototypes, masks = tetrominoes.true_prototypes()
-    bank = PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks))
-    model = PCDNet.from_bank(bank, Config.preset("tetrominoes").model)
+    model = tetromino_model("least_squares")
     return Workbench(folder=folder, model=model, samples=open_data("tetrominoes", count=6, seed=TEST_SEED))
 
 

@@ -7,13 +7,19 @@ import pstats
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
-STAGES = {
-    "correlation": ("peaks.py", "propose"),
-    "canvas": ("selection.py", "opening"),
-    "selection": ("selection.py", "select"),
-    "refinement": ("refinement.py", "refine"),
-    "composition": ("composition.py", "compose"),
+from pcdnet.model.composition import compose
+from pcdnet.model.peaks import propose
+from pcdnet.model.refinement import refine
+from pcdnet.model.selection import opening_planes, select
+
+STAGES: dict[str, Any] = {
+    "correlation": propose,
+    "canvas": opening_planes,
+    "selection": select,
+    "refinement": refine,
+    "composition": compose,
 }
 """The stage's name and the function whose cumulative time it is."""
 
@@ -41,12 +47,13 @@ def shares(call: Callable[[], object], repeats: int = 5) -> dict[str, float]:
     stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     total = max(row[3] for row in stats.values())
     result: dict[str, float] = {}
-    for stage, (file, function) in STAGES.items():
-        rows = [(key, row) for key, row in stats.items() if key[0].endswith(file) and key[2] == function]
-        time_taken = sum(row[3] for _, row in rows)
+    for stage, function in STAGES.items():
+        code = function.__code__
+        rows = [row for key, row in stats.items() if (key[0], key[2]) == (code.co_filename, code.co_name)]
+        time_taken = sum(row[3] for row in rows)
         if stage in ("canvas", "selection"):
             # Only what the network's own search calls; what refinement selects anew is counted there.
-            calls = [by for _, row in rows for caller, by in row[4].items() if caller[2] in ("_place", "select")]
+            calls = [by for row in rows for caller, by in row[4].items() if caller[2] in ("_place", "select")]
             time_taken = sum(by[3] for by in calls)
         if stage == "selection":
             time_taken -= result["canvas"] * total

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from pcdnet.colours import PALETTE, as_rgb, instance_colours, prototype_colours
+from pcdnet.colours import PALETTE, as_hex, as_rgb, coloured, instance_colours, prototype_colours
 
 
 def test_no_two_colours_of_the_palette_are_alike() -> None:
@@ -56,3 +56,18 @@ def test_pictures_of_fractions_keep_their_eight_bits(values: np.ndarray, channel
 
 def test_what_is_brighter_than_white_is_white() -> None:
     assert as_rgb(np.array([[[-0.5], [1.5]]], np.float32)).tolist() == [[[0, 0, 0], [255, 255, 255]]]
+
+
+@given(arrays(np.int32, array_shapes(min_dims=2, max_dims=2), elements=st.integers(0, 5)))
+def test_labels_have_their_colours_and_the_background_is_black(labels: np.ndarray) -> None:
+    picture = coloured(labels, PALETTE[:5])
+    assert not picture[labels == 0].any()
+    for label in range(1, 6):
+        assert (picture[labels == label] == PALETTE[label - 1]).all()
+
+
+@given(st.tuples(*[st.integers(0, 255)] * 3))
+def test_a_colour_as_html_has_it_is_the_colour(colour: tuple[int, int, int]) -> None:
+    text = as_hex(np.array(colour, np.uint8))
+    assert text[0] == "#"
+    assert tuple(bytes.fromhex(text[1:])) == colour

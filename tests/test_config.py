@@ -243,6 +243,8 @@ def test_a_setting_is_worded_as_a_flag(setting: Setting, words: str) -> None:
 def test_text_that_is_no_toml_is_reported_as_such() -> None:
     with pytest.raises(PcdnetError, match=r"run\.toml is not valid TOML: .*line 1"):
         Config.from_toml("[model\n", source="run.toml")
+    with pytest.raises(PcdnetError, match=r"run\.toml is not valid TOML: .*recursion"):
+        Config.from_toml("x = " + "[" * 100_000, source="run.toml")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

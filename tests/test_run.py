@@ -142,7 +142,7 @@ def test_a_folder_without_a_configuration_is_no_run(tmp_path: Path) -> None:
 def test_a_saved_model_is_a_run_that_knows_no_data(tmp_path: Path) -> None:
     true_run(tmp_path / "run").load_model().save(tmp_path / "saved")
     run = RunFolder.open(tmp_path / "saved")
-    assert run.origin is None
+    assert run.origin == Origin()
     assert run.image_size is None
     assert run.load_model().decompose(generate(1, seed=0).images[0]).error < 1
     for unknown in (run.held_out, run.training_scenes, lambda: pcdnet.evaluate(run), lambda: pcdnet.report(run)):
@@ -360,7 +360,7 @@ def test_the_command_of_a_run_trains_the_same_again(preset: str) -> None:
 def test_the_size_of_the_images_is_remembered_where_it_is_known(tmp_path: Path) -> None:
     config = Config.preset("tetrominoes")
     for origin, size in (
-        (None, None),
+        (Origin(), None),
         (Origin(data="film.mp4"), None),
         (Origin(size=(20, 30)), (20, 30)),
         (Origin(data="tetrominoes"), (35, 35)),  # a run of version 0.1, whose images can be made again

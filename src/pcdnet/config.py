@@ -27,47 +27,33 @@ class ModelConfig:
 
     num_prototypes: int = 19
     """How many prototypes the bank holds: at least the number of kinds of objects."""
-
     prototype_size: tuple[int, int] = (25, 25)
     """Height and width of a prototype's frame in pixels: at least as large as the largest object."""
-
     localization: Localization = "phase"
     """How places are found: by phase correlation (phase), best if crisp, or by error_reduction, best if smooth."""
-
     max_objects: int = 3
     """How many objects an image may hold at most; fewer are chosen where fewer explain it."""
-
     peaks_per_prototype: int = 3
     """How many places per prototype are tried; at least the number of objects of one kind in an image."""
-
     channels: int = 3
     """Channels of the images: 1 for grey, 3 for RGB."""
-
     colour: ColourModule = "least_squares"
     """Where an object's colour comes from: least_squares, network (as in the paper) or none (always 1)."""
-
     background: Background = "black"
     """What is behind the objects: black; one still picture, learned; a plain surface of paper and light, made for each
     image from the image itself; or one large picture that a moving camera looks at, learned."""
-
     min_error_reduction: float = 0.1
     """Smallest fall of the squared error, summed over pixels and channels, that justifies one more object."""
-
     restarts: int = 6
     """How often an image that greedy selection explains badly is searched again at most; 0 turns refinement off."""
-
     rounds: int = 1
     """How often places are proposed: from the second time on, for what is left over, which finds small things."""
-
     overhang: float = 0.5
     """How much of the smallest frame that holds every object may lie outside the image, as a share of its sides."""
-
     max_colour: float = 1.5
     """Largest colour factor that least squares may choose; it keeps faint leftovers from being blown up."""
-
     min_visible: float = 0.0
     """Least share of an object's mask that others must not hide; above 0 where things stand side by side."""
-
     min_solid: float = 0.0
     """Least share of an object's mask in which it must explain the image better than the background does."""
 
@@ -87,10 +73,8 @@ class LossConfig:
 
     l1: float = 0.0
     """Weight on prototype area; raise it when prototypes smear."""
-
     tv: float = 0.0
     """Weight on the total variation of the masks; raise it when masks are ragged."""
-
     mask_area: float = 0.0
     """Price of mask area, as a weight on the masks' mean; it makes masks tight where the picture is black anyway."""
 
@@ -104,52 +88,36 @@ class TrainConfig:
 
     steps: int = 2000
     """How many batches to learn from."""
-
     batch: int = 64
     """Images per step."""
-
     learning_rate: float = 0.01
     """Adam's learning rate at the start."""
-
     background_lr_scale: float = 0.1
     """Factor on the learning rate of the background: what it learns quickly, no object need explain."""
-
     decay: float = 1.0
     """Factor on the learning rate every `decay_epochs` epochs; 1 leaves it as it is."""
-
     decay_epochs: int = 5
     """Epochs between two decays of the learning rate."""
-
     cooldown: float = 0.25
     """Share of the steps, at the end, over which the learning rate falls to a twentieth."""
-
     init: Init = "constant"
     """What training starts from: the paper's grey squares (constant), or shapes that stand out in images (images)."""
-
     noise: float = 0.5
     """Half width of the uniform noise on prototypes in the first steps."""
-
     noise_probability: float = 0.8
     """Chance that a prototype gets that noise in a step."""
-
     noise_steps: int = 150
     """How many steps prototypes get noise."""
-
     mask_noise: float = 0.5
     """Half width of the uniform noise on masks."""
-
     mask_noise_until: float = 0.95
     """Share of the steps in which masks get noise."""
-
     reset_every: int = 50
     """Steps between two resets of superfluous prototypes; 0 never resets any."""
-
     reset_until: float = 0.6
     """Share of the steps after which prototypes are no longer reset, so that the bank settles."""
-
     validate_every: int = 250
     """Steps between two validations; the best weights are kept."""
-
     seed: int = 0
     """Seed of everything random."""
 
@@ -176,10 +144,8 @@ class Config:
 
     model: ModelConfig = field(default_factory=ModelConfig)
     """What the model is."""
-
     loss: LossConfig = field(default_factory=LossConfig)
     """What training minimises."""
-
     train: TrainConfig = field(default_factory=TrainConfig)
     """How the bank is learned."""
 
@@ -222,7 +188,7 @@ class Config:
         """Read `to_toml`'s text; fields that are not named keep their defaults, unknown ones are errors."""
         try:
             tables = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise PcdnetError(f"{source} is not valid TOML: {error}; fix that line") from None
         return Config.from_tables(tables, source)
 

@@ -10,19 +10,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int32
+from jaxtyping import Bool, Float, Float32, Int32
 from PIL import Image
 
-from pcdnet.colours import as_rgb, instance_colours
+from pcdnet.colours import as_rgb, coloured, instance_colours
 from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
 from pcdnet.scene import visible_boxes
 
 FORMAT = "pcdnet-decomposition-1"
 """Names the schema of `to_dict`."""
+
+
+class BankArrays(NamedTuple):
+    """What objects look like: the prototypes of a model with their masks, and what is behind them."""
+
+    prototypes: Float[np.ndarray, "P h w"]
+    masks: Float[np.ndarray, "P h w"]
+    background: Float[np.ndarray, "H W C"] | None = None
+    """None stands for black."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -111,7 +120,7 @@ class Decomposition:
 
     def _repr_html_(self) -> str:
         """For notebooks: the image that the objects make, and its objects in colours of their own."""
-        labels = np.concatenate([np.zeros((1, 3), np.uint8), instance_colours(len(self))])[self.instances]
+        labels = coloured(self.instances, instance_colours(len(self)))
         pictures = np.concatenate([as_rgb(self.reconstruction), labels], axis=1)
         buffer = io.BytesIO()
         Image.fromarray(pictures).save(buffer, format="png")

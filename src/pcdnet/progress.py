@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from pcdnet.errors import PcdnetError
 
@@ -26,13 +26,7 @@ def track(steps: Iterable[tuple[int, T]], total: int, what: str) -> Iterator[T]:
 
 
 def _bar(console: Console, steps: Iterable[tuple[int, T]], total: int, what: str) -> Iterator[T]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-    )
+    columns = "{task.description}", BarColumn(), MofNCompleteColumn(), "ETA", TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(what, total=total)
         for size, value in steps:

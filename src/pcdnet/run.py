@@ -100,8 +100,8 @@ class RunFolder:
     """Where it is."""
     config: Config
     """What is trained in it."""
-    origin: Origin | None
-    """What it was trained on; None where that is not known, as of a model that was saved from Python."""
+    origin: Origin
+    """What it was trained on, as far as that is known; of a model that was saved from Python nothing is."""
 
     @staticmethod
     def check_free(path: str | Path, *, force: bool = False) -> Path:
@@ -147,7 +147,7 @@ class RunFolder:
         path = Path(path)
         if not (path / CONFIG).is_file():
             raise PcdnetError(f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made")
-        origin = None
+        origin = Origin()
         if (path / ORIGIN).is_file():
             try:
                 origin = Origin.from_json((path / ORIGIN).read_text(encoding="utf-8"))
@@ -180,7 +180,7 @@ class RunFolder:
     @property
     def data(self) -> str:
         """The name or path of the data that it was trained on; where that is not known, whoever asks must name some."""
-        if self.origin is None or self.origin.data is None:
+        if self.origin.data is None:
             raise PcdnetError(
                 f"{self.path} does not say which data it was trained on, as the images were given in Python; "
                 f"name what to use with ",
@@ -191,10 +191,8 @@ class RunFolder:
     @property
     def image_size(self) -> tuple[int, int] | None:
         """Height and width of the images that it was trained on, as far as that is known."""
-        if self.origin is None or self.origin.size is not None:
-            return None if self.origin is None else self.origin.size
-        if self.origin.data is None or not is_generated(self.origin.data):
-            return None
+        if self.origin.size is not None or self.origin.data is None or not is_generated(self.origin.data):
+            return self.origin.size
         H, W = self.held_out(count=1).images.shape[1:3]
         return H, W
 
@@ -267,7 +265,7 @@ class RunFolder:
         """
         data = self.data if data is None else str(data)
         view = self.view_of(data, view)
-        if self.origin is None or not self._is_own(data):
+        if not self._is_own(data):
             return open_data(data, count=count, seed=seed, view=view)
         # The split is that of the training; whoever wants fewer scenes gets some of those that were kept apart.
         stride = view.stride if is_generated(data) else self.origin.view.stride
@@ -280,8 +278,7 @@ class RunFolder:
 
         The stride is that of the training data; others have none of their own. Models of one channel see grey.
         """
-        kept = View() if self.origin is None else self.origin.view
-        own = data is None or self._is_own(data)
+        kept, own = self.origin.view, data is None or self._is_own(data)
         return View(
             crop=view.crop or kept.crop,
             resize=view.resize or kept.resize,
@@ -291,7 +288,7 @@ class RunFolder:
 
     def command(self) -> str:
         """The command line that trains the same again: the nearest preset, and what differs from it."""
-        origin = self.origin or Origin()
+        origin = self.origin
         changes = {
             name: [change for change in self.config.differences(preset) if change[0] != "train.seed"]
             for name, preset in PRESETS.items()
@@ -307,7 +304,7 @@ class RunFolder:
 
     def _is_own(self, data: str) -> bool:
         """Whether a name or path, however it is spelled, is of the data that the run was trained on."""
-        own = None if self.origin is None else self.origin.data
+        own = self.origin.data
         return own is not None and (data == own or Path(data).resolve() == Path(own).resolve())
 
     def _write(self, name: str, text: str) -> None:
@@ -332,6 +329,14 @@ def load(folder: str | Path, device: str = "cpu") -> PCDNet:
     -------
     PCDNet
         The best model of the run, by validation.
+
+    Examples
+    --------
+    >>> import pcdnet
+    >>> pcdnet.load("runs/missing")
+    Traceback (most recent call last):
+        ...
+    pcdnet.errors.PcdnetError: runs/missing is no run: it holds no config.toml; ...
     """
     return RunFolder.open(folder).load_model(device)
 

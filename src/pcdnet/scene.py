@@ -18,10 +18,8 @@ class Scene:
 
     image: Float32[np.ndarray, "H W C"]
     """Values in [0, 1]; C is 1 (grey) or 3 (RGB)."""
-
     labels: Int32[np.ndarray, "H W"] | None = None
     """True instance of every pixel: 0 is background, 1, 2, ... are objects. None where it is not known."""
-
     name: str = ""
     """Where the scene comes from, for messages and output files."""
 
@@ -42,7 +40,6 @@ class Boxes:
 
     corners: Float32[np.ndarray, "n 4"]
     """Top, left, height and width of every box, in pixels."""
-
     kinds: Int32[np.ndarray, "n"]
     """The kind of every object, as an index into `Scenes.kinds`."""
 
@@ -68,22 +65,16 @@ class Scenes:
 
     images: UInt8[np.ndarray, "N H W C"]
     """Values of 0 to 255; C is 1 (grey) or 3 (RGB)."""
-
     labels: Integer[np.ndarray, "N H W"] | None = None
     """True instance of every pixel: 0 is background, 1, 2, ... are objects. None where it is not known."""
-
     boxes: Sequence[Boxes] | None = None
     """The true objects of every scene as boxes; None where they are not known."""
-
     kinds: tuple[str, ...] = ()
     """The names of the kinds that boxes refer to."""
-
     scored: tuple[str, ...] = ()
     """The kinds that detection scores are about, where not all are; finding one of the others costs nothing."""
-
     names: tuple[str, ...] = ()
     """The name of every scene, a file's for example; empty where scenes have none."""
-
     name: str = ""
     """Where the scenes come from, for messages."""
 

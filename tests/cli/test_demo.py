@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pcdnet.cli import main
+from pcdnet.config import PRESETS
 from pcdnet.data import sources
 from pcdnet.output.report import report
 from tests.cli.conftest import Complaint
@@ -18,6 +19,7 @@ def test_the_demo_learns_scores_and_draws(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "SOURCES", [dataclasses.replace(sources.SOURCES[0], training=(128, 4))])
+    monkeypatch.setitem(PRESETS, "tetrominoes", PRESETS["tetrominoes"].with_fields({"model.restarts": 0}))
     monkeypatch.setattr("pcdnet.output.report.report", functools.partial(report, count=2))
     monkeypatch.setattr("pcdnet.cli.demo.SHOWN", 2)
     out = tmp_path / "new" / "demo"

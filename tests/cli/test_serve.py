@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from pcdnet.cli import main
 from pcdnet.data.tetrominoes import generate
 from pcdnet.run import Origin
+from pcdnet.serve.server import bind
 from pcdnet.serve.workbench import Workbench
 from tests.cli.conftest import Complaint
 from tests.runs import true_run
@@ -66,6 +68,13 @@ def test_where_there_is_nothing_to_begin_with_it_asks_for_data(
     assert main(["serve", str(run), "--port", "0"]) == 0
     assert capsys.readouterr().err == f"note: {run} has no images to begin with; name some with --data\n"
     assert served[0].samples is None
+
+
+def test_answers_are_sent_at_once() -> None:
+    with bind("127.0.0.1", 0) as bound, socket.create_connection(bound.getsockname()):
+        accepted, _ = bound.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_mistakes_name_their_cure(

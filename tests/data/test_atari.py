@@ -42,6 +42,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def not_played(*_: object, **__: object) -> None:
+    """Stands for the emulator where only the cache may be used."""
     raise AssertionError("this was to be read, not played")
 
 
@@ -123,6 +124,7 @@ def test_a_recording_is_played_once_and_then_read(made_up: Path, monkeypatch: py
 
 
 def cut(file: Path) -> None:
+    """Damage: the end is missing."""
     file.write_bytes(file.read_bytes()[:-200])
 
 
@@ -137,6 +139,7 @@ def changed(**arrays: np.ndarray) -> Callable[[Path], None]:
 
 
 def flip(file: Path) -> None:
+    """Damage: a byte is another."""
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 255
     file.write_bytes(data)

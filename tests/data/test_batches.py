@@ -16,7 +16,8 @@ SOURCE = Input(source=FILES[-2], name="a.npz", path=Path("a.npz"), stamp=(0, 0),
 
 
 def picture(order: int, height: int, width: int = 4) -> Picture:
-    image = np.broadcast_to(np.uint8(0), (height, width, 3))  # takes no memory
+    """A picture that takes no memory, whatever its size."""
+    image = np.broadcast_to(np.uint8(0), (height, width, 3))
     return Picture(image=image, source=SOURCE, number=order)
 
 

@@ -34,6 +34,7 @@ SOUND: dict[str, Any] = {
 
 
 def saved(folder: Path, content: object) -> Path:
+    """A file of this JSON, or of this text."""
     path = folder / "annotations.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
     return path
@@ -102,8 +103,8 @@ def test_entries_are_matched_by_name_and_never_by_guess(
         ("", "Expecting value"),
         ("{", "Expecting"),
         ("[]", "no JSON object"),
-        ("[" * 100_000, "nested too deeply"),
-        ('{"images": NaN}', "NaN is no number"),
+        ("[" * 100_000, "recursion"),
+        ('{"categories": [], "images": NaN}', "no list 'images'"),
         ('{"images": ' + "9" * 5000 + "}", "digits"),
         (changed("images", to=None), "no list 'images'"),
         (changed("categories", to={}), "no list 'categories'"),
@@ -118,6 +119,8 @@ def test_entries_are_matched_by_name_and_never_by_guess(
         (changed("annotations", 0, "bbox", to=None), "annotation 0 has no 'bbox' of four numbers"),
         (changed("annotations", 0, "bbox", to=[1, 2, 3]), "no 'bbox' of four numbers"),
         (changed("annotations", 0, "bbox", to=[1, 2, 3, True]), "no 'bbox' of four numbers"),
+        (changed("annotations", 0, "bbox", to=[1, 2, 3, float("nan")]), "no 'bbox' of four numbers"),
+        (changed("annotations", 0, "bbox", to=[1, float("-inf"), 3, 4]), "no 'bbox' of four numbers"),
         (changed("annotations", 0, "bbox", to=[1, 2, 3, 10**400]), "no 'bbox' of four numbers"),
         (changed("annotations", 0, "bbox", to=[1, 2, 3, -4]), "a 'bbox' of -4x3"),
         (changed("annotations", 0, "category_id", to=50), "category_id 50, which no category has"),
@@ -125,7 +128,7 @@ def test_entries_are_matched_by_name_and_never_by_guess(
     ],
 )
 def test_files_that_are_no_coco_are_refused_with_the_entry(content: object, complaint: str, tmp_path: Path) -> None:
-    with pytest.raises(PcdnetError, match=f"is no annotation file in COCO form .*{complaint}.*; export it again"):
+    with pytest.raises(PcdnetError, match=f"is no sound annotation file in COCO form .*{complaint}.*; export it again"):
         read(saved(tmp_path, content))
 
 
@@ -135,7 +138,7 @@ def test_what_is_no_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(PcdnetError, match="cannot be read .*; give"):
         read(tmp_path)
     (tmp_path / "latin.json").write_bytes(b'{"\xff": 1}')
-    with pytest.raises(PcdnetError, match="is no annotation file"):
+    with pytest.raises(PcdnetError, match="is no sound annotation file"):
         read(tmp_path / "latin.json")
     monkeypatch.setattr(coco, "MOST_BYTES", 10)
     with pytest.raises(PcdnetError, match="more than the limit of 0 MiB; split it"):

@@ -182,7 +182,7 @@ def test_annotations_of_nothing_here_are_refused_inside_and_reported_beside(
     with pytest.raises(PcdnetError, match="names no image of .*its first is x.png.*; write the files' names"):
         read(place)
     (place / "annotations.json").write_text("{")
-    with pytest.raises(PcdnetError, match="is no annotation file in COCO form"):
+    with pytest.raises(PcdnetError, match="is no sound annotation file in COCO form"):
         read(place)
 
 

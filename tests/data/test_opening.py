@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from pcdnet.data import sources
-from pcdnet.data.opening import held_out_data, open_data, to_scenes, training_data
+from pcdnet.data.opening import GENERATED_SCENES, held_out_data, open_data, to_scenes, training_data
 from pcdnet.data.sources import SOURCES, TEST_SEED, is_generated, usable
 from pcdnet.data.tetrominoes import TetrominoScenes, generate
 from pcdnet.data.view import View
@@ -23,6 +23,7 @@ from pcdnet.scene import Scenes
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
+    """An .npz file of 40 scenes."""
     path = tmp_path / "scenes.npz"
     save_scenes(generate(40, seed=1), path)
     return path
@@ -87,7 +88,7 @@ def test_other_names_are_refused_with_all_that_can_be_used(name: str) -> None:
         ("missing.txt", "'missing.txt' does not exist; use tetrominoes"),
         ("missing.npz", "missing.npz does not exist; give the path of an .npz file"),
         ("missing.mp4", "missing.mp4 does not exist; give the path of a video"),
-        ("x" * 5000, "cannot be looked up .*; use tetrominoes"),
+        ("x" * 5000, "^'x{200}' is no data known here; use tetrominoes"),
         ("zero\0", "no data known here; use tetrominoes"),
         ("missing.png", "missing.png does not exist; give the path of a picture"),
     ],
@@ -139,6 +140,7 @@ def pictures(folder: Path, first: int, count: int, channels: int = 3) -> Path:
 
 
 def numbers(scenes: Scenes) -> list[int]:
+    """The brightness of every image."""
     return [int(image[0, 0, 0]) for image in scenes.images]
 
 
@@ -225,6 +227,7 @@ def test_names_and_paths_are_opened(file: Path) -> None:
         np.testing.assert_array_equal(to_scenes(name).images, expected)
         np.testing.assert_array_equal(to_scenes(name, count=2).images, expected[:2])
     np.testing.assert_array_equal(to_scenes("tetrominoes", count=40, seed=1).images, expected)
+    assert len(to_scenes("tetrominoes")) == GENERATED_SCENES
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ LOSSLESS: dict[str, Any] = {".png": {}, ".tif": {}, ".tiff": {}, ".bmp": {}, ".w
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> io.BytesIO:
+    """The bytes of a picture file."""
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from pcdnet.cli import main
 from pcdnet.config import PRESETS
-from pcdnet.data.sources import FILES, GENERATED, SOURCES, is_generated, source_of, usable, usual_preset
+from pcdnet.data import sources
+from pcdnet.data.inputs import find_inputs
+from pcdnet.data.opening import open_data, training_data
+from pcdnet.data.sources import FILES, GENERATED, SOURCES, Source, is_generated, source_of, usable, usual_preset
+from pcdnet.data.view import View
+from pcdnet.scene import Scenes
 
 
 @pytest.mark.parametrize(
@@ -21,12 +29,12 @@ from pcdnet.data.sources import FILES, GENERATED, SOURCES, is_generated, source_
         ("atari:pong", "atari:GAME", None),
         ("atari:", "atari:GAME", None),
         (".", "folder", None),
-        ("a/b.PNG", "picture", None),
+        ("a/b.PNG", "pictures", None),
         ("a.b.mp4", "video", None),
         ("a.gif", "video", None),
         ("a.npz", "npz", None),
-        ("A.TFRECORDS", "tfrecords", "tetrominoes"),
-        ("a.tfrecord", "tfrecords", "tetrominoes"),
+        ("A.TFRECORDS", "tetromino-records", "tetrominoes"),
+        ("a.tfrecord", "tetromino-records", "tetrominoes"),
         ("", None, None),
         ("tetris", None, None),
         ("tetrominoes:1", None, None),
@@ -49,10 +57,30 @@ def test_presets_of_sources_exist() -> None:
 
 def test_every_file_has_what_its_source_needs() -> None:
     needed = {"generate": GENERATED, "read": FILES, "images": FILES[1:], "count": FILES[1:]}  # not of a folder
-    for function, sources in needed.items():
-        assert all(callable(getattr(source._module(), function)) for source in sources)
+    for function, every in needed.items():
+        assert all(callable(getattr(source._module(), function)) for source in every)
     assert FILES[0].name == "folder"
     assert set(SOURCES) == {*FILES, *GENERATED}
+
+
+def test_a_new_source_is_a_file_and_an_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, np.ndarray]]:
+        yield from ((n, np.full((4, 5, 1), n, np.uint8)) for n in range(0, 20, stride))
+
+    def read(path: Path, *, limit: int | None, view: View) -> Scenes:
+        made = np.stack([image for _, image in images(path)])
+        return view.scenes(Scenes(images=made[: view.chosen(limit).stop], name=path.name))
+
+    file = SimpleNamespace(images=images, read=read, count=lambda _: 20)
+    monkeypatch.setitem(sys.modules, "pcdnet.data.made_up", file)
+    monkeypatch.setattr(sources, "SOURCES", (*SOURCES, Source("made-up", "a file of ours", (".ours",))))
+    path = tmp_path / "a.ours"
+    path.touch()
+    assert open_data(path, count=3, seed=0, view=View(stride=2)).images[:, 0, 0, 0].tolist() == [0, 2, 4]
+    assert [len(scenes) for scenes in training_data(path, seed=0)] == [18, 2]
+    (one,) = find_inputs([str(tmp_path / "*")])
+    assert [one.image_name(number) for number, _ in one.images()][-1] == f"{path}#19"
+    assert one.count() == 20
 
 
 def helped(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:

@@ -47,10 +47,12 @@ def scene() -> tuple[np.ndarray, np.ndarray]:
 
 
 def listed(boxes: Boxes) -> list[tuple[str, tuple[int, ...]]]:
+    """The kind and the corners of every box."""
     return [(KINDS[kind], tuple(map(int, box))) for box, kind in zip(boxes.corners, boxes.kinds, strict=True)]
 
 
 def draw(frame: np.ndarray, shape: np.ndarray, row: int, column: int, colour: tuple[int, int, int]) -> None:
+    """Paint a shape into a frame."""
     frame[row : row + len(shape), column : column + shape.shape[1]][shape] = colour
 
 

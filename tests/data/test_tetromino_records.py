@@ -21,6 +21,7 @@ needs_genuine = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def scenes() -> TetrominoScenes:
+    """A few scenes, to be written as records."""
     return generate(4, seed=3)
 
 
@@ -86,9 +87,9 @@ def test_what_cannot_be_read_is_refused_with_a_cure(tmp_path: Path) -> None:
 def test_genuine_scenes_are_reproduced_bit_for_bit() -> None:
     genuine = factored(GENUINE)
     assert len(genuine) == 10
-    images, labels = render(genuine.shapes, genuine.colours, genuine.rows, genuine.columns)
-    assert (images == genuine.images).all()
-    assert (labels == genuine.labels).all()
+    rendered = render(genuine.shapes, genuine.colours, genuine.rows, genuine.columns)
+    assert (rendered.images == genuine.images).all()
+    assert (rendered.labels == genuine.labels).all()
 
 
 @needs_genuine

@@ -23,10 +23,12 @@ from pcdnet.errors import PcdnetError
 
 @pytest.fixture(scope="module")
 def scenes() -> TetrominoScenes:
+    """Scenes enough to show every shape, colour and place."""
     return generate(2000, seed=3)
 
 
 def turned(shape: np.ndarray) -> frozenset[tuple[int, int]]:
+    """The tiles of a shape after a quarter turn."""
     cells = np.stack([shape[:, 1], -shape[:, 0]], axis=1)
     return frozenset(map(tuple, (cells - cells.min(axis=0)).tolist()))
 
@@ -128,10 +130,10 @@ def test_scenes_are_float_images_with_names(scenes: TetrominoScenes) -> None:
 
 def test_later_sprites_hide_earlier_ones() -> None:
     corner = np.array([[4, 4]])
-    images, labels = render(np.array([[18, 18]]), np.array([[[1, 0, 0], [0, 0, 1]]]), corner, corner)
-    assert np.unique(labels).tolist() == [0, 2]
-    assert (images[0, 4:9, 4:9, 2] == TILE).all()
-    assert not images[..., 0].any()
+    scenes = render(np.array([[18, 18]]), np.array([[[1, 0, 0], [0, 0, 1]]]), corner, corner)
+    assert np.unique(scenes.labels).tolist() == [0, 2]
+    assert (scenes.images[0, 4:9, 4:9, 2] == TILE).all()
+    assert not scenes.images[..., 0].any()
 
 
 @pytest.mark.parametrize("size", [20, 25, 26])

@@ -29,6 +29,9 @@ def test_the_number_of_records_is_known_if_all_are_as_long_as_the_first(tmp_path
     assert claimed_records(write(tmp_path / "b.tfrecords", [b""], zipped)) == 1
     with pytest.raises(PcdnetError, match="does not exist; give the path of a .tfrecords file"):
         claimed_records(tmp_path / "missing.tfrecords")
+    (tmp_path / "c.tfrecords").write_bytes(gzip.compress(frame(b"abc"))[:-12])
+    with pytest.raises(PcdnetError, match="is no sound .tfrecords file .*; download it again"):
+        claimed_records(tmp_path / "c.tfrecords")
 
 
 def test_every_truncation_but_between_records_is_refused(tmp_path: Path) -> None:

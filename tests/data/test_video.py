@@ -23,6 +23,7 @@ MANY = 20
 
 
 def levels(number: int) -> int:
+    """How bright a frame is."""
     return 10 * number + 20
 
 
@@ -41,6 +42,7 @@ def made(path: Path, number: int = MANY, pixels: str | None = None, codec: str |
 
 
 def brightness(images: np.ndarray) -> list[float]:
+    """How bright each frame has become."""
     return [float(image[36:, 40:].mean()) for image in images]
 
 
@@ -124,8 +126,8 @@ def test_damaged_videos_never_crash_the_reader(tmp_path: Path) -> None:
         (b"", "is empty; give a sound video"),
         (b"no video", "is no video of a known kind; give one of .mp4"),
         (b"#EXTM3U\n#EXTINF:1,\n/etc/hostname\n", "is no video of a known kind"),
-        (b"\0\0\0\x18ftypisom\0\0\0\0", "cannot be read as a video .*; give a sound"),
-        (b"\x1aE\xdf\xa3" + bytes(500), "a.mp4 (cannot be read as a video|has no)"),
+        (b"\0\0\0\x18ftypisom\0\0\0\0", "is no sound video .*; give a sound"),
+        (b"\x1aE\xdf\xa3" + bytes(500), "a.mp4 (is no sound video|has no)"),
     ],
 )
 def test_what_is_no_video_is_reported_by_name(content: bytes, complaint: str, tmp_path: Path) -> None:

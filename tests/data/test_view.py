@@ -16,6 +16,7 @@ RGB = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
 
 
 def boxes(*corners: Corners) -> Boxes:
+    """Boxes of as many kinds."""
     values = np.array(corners, np.float32).reshape(-1, 4)
     return Boxes(corners=values, kinds=np.arange(len(values), dtype=np.int32))
 
@@ -30,16 +31,19 @@ def scene_of(box: Corners, size: tuple[int, int] = (24, 36)) -> Scenes:
 
 
 def many(count: int) -> Scenes:
+    """Tiny black images."""
     return Scenes(images=np.zeros((count, 2, 2, 3), np.uint8))
 
 
 def extent(mask: np.ndarray) -> list[int]:
+    """Top, left, height and width of what is set."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     return [int(rows[0]), int(columns[0]), len(rows), len(columns)]
 
 
 @st.composite
 def parts(draw: st.DrawFn, size: tuple[int, int] = (24, 36)) -> Corners:
+    """A part of an image, of at least 4 x 4 pixels."""
     top, left = draw(st.integers(0, size[0] - 4)), draw(st.integers(0, size[1] - 4))
     return top, left, draw(st.integers(4, size[0] - top)), draw(st.integers(4, size[1] - left))
 

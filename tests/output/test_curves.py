@@ -41,7 +41,7 @@ def test_higher_is_higher_up() -> None:
 def names(validation: dict[str, float | None]) -> list[str]:
     """The curves of a run with such a validation."""
     lines: list[dict[str, Any]] = [{"step": 1, "loss": 0.1, "in_use": 3}, {"step": 1, "validation": validation}]
-    return [item.name for item in learning_curves(lines, 4)]
+    return [name for name, *_ in learning_curves(lines, 4)]
 
 
 def test_quality_is_fg_ari_or_else_f1_or_else_left_out() -> None:
@@ -53,7 +53,7 @@ def test_quality_is_fg_ari_or_else_f1_or_else_left_out() -> None:
 
 def test_the_last_value_is_written_out() -> None:
     lines = [{"step": 1, "loss": 0.1}, {"step": 2, "loss": 0.0123}]
-    assert [item.last for item in learning_curves(lines, 4)] == ["0.012"]
+    assert [last for *_, last, _ in learning_curves(lines, 4)] == ["0.012"]
 
 
 def test_a_curve_without_finite_values_is_left_out() -> None:

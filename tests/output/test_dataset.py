@@ -30,17 +30,17 @@ def test_the_file_holds_images_masks_labels_and_factors_that_agree(tmp_path: Pat
         "rows": ((5, 3), "int64"),
         "columns": ((5, 3), "int64"),
     }
-    images, labels = render(held["shapes"], held["colours"], held["rows"], held["columns"])
-    np.testing.assert_array_equal(held["image"], images)
-    np.testing.assert_array_equal(held["labels"], labels)
-    np.testing.assert_array_equal(held["mask"].argmax(axis=1), labels)
+    rendered = render(held["shapes"], held["colours"], held["rows"], held["columns"])
+    np.testing.assert_array_equal(held["image"], rendered.images)
+    np.testing.assert_array_equal(held["labels"], rendered.labels)
+    np.testing.assert_array_equal(held["mask"].argmax(axis=1), rendered.labels)
     assert (held["mask"].sum(axis=1, dtype=int) == 255).all()
 
 
 def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
     target = tmp_path / "a.npz"
     target.write_bytes(b"precious")
-    with pytest.raises(PcdnetError, match="exists already; use --force"):
+    with pytest.raises(PcdnetError, match="exists already; use force=True"):
         save_scenes(generate(1, seed=0), target)
     assert target.read_bytes() == b"precious"
     save_scenes(generate(1, seed=0), target, force=True)

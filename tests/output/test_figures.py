@@ -14,11 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.image import BboxImage
 from PIL import Image
 
-from pcdnet.colours import PALETTE, instance_colours, prototype_colours
+from pcdnet.colours import instance_colours, prototype_colours
 from pcdnet.data.tetrominoes import TetrominoScenes, generate, true_prototypes
-from pcdnet.decomposition import Decomposition
+from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.output.figures import (
+    LAYERS,
     decomposition_sheet,
     object_pictures,
     object_sheet,
@@ -96,7 +97,7 @@ def test_layers_add_up_to_the_reconstruction(scenes: TetrominoScenes, images: np
 
 
 def test_semantic_maps_have_the_colours_of_the_prototype_sheet(scenes: TetrominoScenes, images: np.ndarray) -> None:
-    sheet = prototype_sheet(*true_prototypes())
+    sheet = prototype_sheet(BankArrays(*true_prototypes()))
     corners = [panel.get_window_extent().p0.round().astype(int) - 2 for panel in panels(sheet)[::2]]
     dots = rendered(sheet)[::-1]
     frames = [dots[row, column] for column, row in corners]
@@ -113,8 +114,12 @@ def test_semantic_maps_have_the_colours_of_the_prototype_sheet(scenes: Tetromino
 def test_a_scene_with_fewer_objects_leaves_gaps(scenes: TetrominoScenes, images: np.ndarray) -> None:
     found = [perfect(scenes, i, objects=i) for i in range(3)]
     assert len(pictures(decomposition_sheet(images, found))) == 3 * 4 + 0 + 1 + 2
-    assert len(pictures(decomposition_sheet(images, found, layers=1))) == 3 * 4 + 0 + 1 + 1
     assert len(pictures(decomposition_sheet(images[:1], found[:1]))) == 4
+
+
+def test_of_many_objects_the_first_are_shown_one_by_one() -> None:
+    found, _ = crowd(LAYERS + 3, (60, 140))
+    assert len(pictures(decomposition_sheet(found.reconstruction[None], [found]))) == 4 + LAYERS
 
 
 def test_grey_images_are_drawn_grey(scenes: TetrominoScenes, images: np.ndarray) -> None:
@@ -135,37 +140,14 @@ def test_grey_images_are_drawn_grey(scenes: TetrominoScenes, images: np.ndarray)
 def test_prototypes_come_with_their_masks_whatever_their_number() -> None:
     prototypes, masks = true_prototypes()
     for count in (1, 10, 11, 19):
-        shown = pictures(prototype_sheet(prototypes[:count], masks[:count]))
+        shown = pictures(prototype_sheet(BankArrays(prototypes[:count], masks[:count])))
         assert len(shown) == 2 * count
         for p in range(count):
             np.testing.assert_array_equal(shown[2 * p][..., 0], np.round(255 * prototypes[p]))
             np.testing.assert_array_equal(shown[2 * p + 1][..., 0], np.round(255 * masks[p]))
 
 
-def test_no_two_colours_of_the_palette_are_alike() -> None:
-    for colours in (PALETTE, instance_colours(12)):
-        everything = np.concatenate([colours, [[0, 0, 0]]]).astype(float)
-        distance = np.linalg.norm(everything[:, None] - everything[None], axis=-1)
-        assert distance[~np.eye(len(everything), dtype=bool)].min() > 32
-
-
-@pytest.mark.parametrize(
-    "sight",
-    [
-        # How people without red and without green receptors see linear RGB (Machado, Oliveira and Fernandes, 2009).
-        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-    ],
-)
-def test_the_colour_blind_can_tell_prototypes_apart(sight: list[list[float]]) -> None:
-    linear = ((PALETTE / 255 + 0.055) / 1.055) ** 2.4
-    seen = 255 * np.clip(linear @ np.array(sight).T, 0, 1) ** (1 / 2.4)
-    distance = np.linalg.norm(seen[:, None] - seen[None], axis=-1) + 999 * np.eye(len(seen))
-    assert distance[:7, :7].min() > 30
-    assert distance.min() > 12
-
-
-def crowd(objects: int, size: tuple[int, int]) -> tuple[Decomposition, np.ndarray, np.ndarray]:
+def crowd(objects: int, size: tuple[int, int]) -> tuple[Decomposition, BankArrays]:
     """A grey scene of many small squares in a grid, with their prototypes, of which the second half is a bar."""
     masks = np.zeros((2, 20, 20), np.float32)
     masks[0, 6:14, 6:14] = masks[1, 9:11, 6:14] = 1
@@ -185,7 +167,7 @@ def crowd(objects: int, size: tuple[int, int]) -> tuple[Decomposition, np.ndarra
         reconstruction=(0.5 * (instances > 0)[..., None]).astype(np.float32),
         error=0.0,
     )
-    return found, masks, masks
+    return found, BankArrays(masks, masks)
 
 
 def test_objects_alone_make_the_image_in_their_places(scenes: TetrominoScenes) -> None:
@@ -201,10 +183,13 @@ def test_objects_alone_make_the_image_in_their_places(scenes: TetrominoScenes) -
         reconstruction=found.reconstruction,
         error=0.0,
     )
-    alone = object_pictures(placed, *true_prototypes(), canvas=True)
+    bank = BankArrays(*true_prototypes())
+    alone = object_pictures(placed, bank, canvas=True)
     assert abs(np.maximum.reduce(alone).astype(int) - scenes.images[0]).max() <= 1
-    small = object_pictures(placed, *true_prototypes())
-    assert {picture.shape for picture in small} == {(*true_prototypes()[0].shape[1:], 3)}
+    cut = object_pictures(placed, bank, canvas=False)
+    assert {picture.shape for picture in cut} == {(*bank.masks[0][tight_frame(bank.masks)].shape, 3)}
+    for large, small in zip(alone, cut, strict=True):
+        assert large.astype(int).sum() == small.astype(int).sum()
 
 
 def test_an_object_alone_is_whole_though_others_hide_it() -> None:
@@ -212,20 +197,21 @@ def test_an_object_alone_is_whole_though_others_hide_it() -> None:
     hidden = Decomposition(
         prototype_ids=np.zeros(2, np.int32),
         positions=np.array([[2, 2], [2, 2]], np.int32),
-        colours=np.array([[1.0], [0.5]], np.float32),
+        colours=np.array([[1.0], [0.2]], np.float32),
         error_reductions=np.ones(2, np.float32),
         instances=np.pad(np.ones((3, 3), np.int32), 2),
         reconstruction=np.zeros((7, 7, 1), np.float32),
         error=0.0,
     )
-    _, behind = object_pictures(hidden, masks, masks, canvas=True, behind=0.2)
-    assert (behind[2:5, 2:5] == 128).all()
-    assert (behind[:2] == 51).all()
+    for background, grey in ((None, 0), (np.ones((7, 7, 1), np.float32), 128)):
+        _, behind = object_pictures(hidden, BankArrays(masks, masks, background), canvas=True)
+        assert (behind[2:5, 2:5] == 51).all()
+        assert (behind[:2] == grey).all()
 
 
 def test_objects_of_crowded_scenes_are_cut_out_and_framed_in_the_colours_of_their_prototypes() -> None:
-    found, prototypes, masks = crowd(50, (185, 160))
-    figure = object_sheet(found.reconstruction[None], [found], prototypes, masks)
+    found, bank = crowd(50, (185, 160))
+    figure = object_sheet(found.reconstruction[None], [found], bank)
     shown = pictures(figure)
     assert len(shown) == 2 + 50
     assert {picture.shape for picture in shown[2:]} == {(8, 8, 3)}  # without the empty margins of the frames
@@ -237,12 +223,12 @@ def test_objects_of_crowded_scenes_are_cut_out_and_framed_in_the_colours_of_thei
 
 @pytest.mark.parametrize(("objects", "size"), [(50, (185, 160)), (20, (98, 194)), (3, (720, 1280))])
 def test_sheets_are_no_wider_than_the_text_of_a_paper(objects: int, size: tuple[int, int]) -> None:
-    found, prototypes, masks = crowd(objects, size)
-    images = found.reconstruction[None]
+    found, bank = crowd(objects, size)
+    images, many = found.reconstruction[None], bank.masks.repeat(15, axis=0)
     for figure in (
-        object_sheet(images, [found], prototypes, masks),
-        segmentation_sheet(images, [found], prototypes, masks),
-        prototype_sheet(prototypes.repeat(15, axis=0), masks.repeat(15, axis=0)),
+        object_sheet(images, [found], bank),
+        segmentation_sheet(images, [found], bank),
+        prototype_sheet(BankArrays(many, many)),
     ):
         assert figure.get_figwidth() <= 7
         assert all(panel.get_window_extent().width >= 70 for panel in panels(figure))
@@ -261,7 +247,7 @@ def test_segmentation_has_the_colours_of_the_legend_and_parts_objects_of_a_kind(
         reconstruction=(instances > 0)[..., None].astype(np.float32),
         error=0.0,
     )
-    shown = pictures(segmentation_sheet(found.reconstruction[None], [found], masks, masks))
+    shown = pictures(segmentation_sheet(found.reconstruction[None], [found], BankArrays(masks, masks)))
     semantics, outlined = shown[2:4]
     assert len(shown) == 4 + 2 * 2
     np.testing.assert_array_equal(semantics[instances > 0], prototype_colours(found.semantics[instances > 0] - 1))
@@ -286,14 +272,14 @@ def test_images_without_decompositions_are_refused(scenes: TetrominoScenes, imag
     with pytest.raises(PcdnetError, match="3 images and 1 decompositions"):
         decomposition_sheet(images, [perfect(scenes, 0)])
     with pytest.raises(PcdnetError, match="at least one prototype"):
-        prototype_sheet(np.zeros((0, 5, 5), np.float32), np.zeros((0, 5, 5), np.float32))
+        prototype_sheet(BankArrays(np.zeros((0, 5, 5), np.float32), np.zeros((0, 5, 5), np.float32)))
 
 
 @pytest.fixture
 def sheet() -> Figure:
     """A small figure."""
     prototypes, masks = true_prototypes()
-    return prototype_sheet(prototypes[:1], masks[:1])
+    return prototype_sheet(BankArrays(prototypes[:1], masks[:1]))
 
 
 @pytest.mark.parametrize(("name", "magic"), [("a.png", b"\x89PNG"), ("a.SVG", b"<?xml"), ("a.pdf", b"%PDF")])
@@ -310,7 +296,7 @@ def test_the_suffix_says_what_is_written_and_the_same_figure_gives_the_same_file
 
 def test_text_stays_text_in_vector_files_and_names_are_not_mathematics(tmp_path: Path) -> None:
     prototypes, masks = true_prototypes()
-    sheet = prototype_sheet(prototypes[:3], masks[:3], ["$x^2", "<b>&", "漢字"])
+    sheet = prototype_sheet(BankArrays(prototypes[:3], masks[:3]), ["$x^2", "<b>&", "漢字"])
     save_figure(sheet, tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     for words in ("prototype", "mask", "$x^2", "&lt;b&gt;&amp;", "漢字"):
@@ -321,8 +307,8 @@ def test_text_stays_text_in_vector_files_and_names_are_not_mathematics(tmp_path:
 
 
 def test_long_names_are_cut() -> None:
-    prototypes, masks = true_prototypes()
-    words = [text.get_text() for text in prototype_sheet(prototypes, masks, ["w" * 60] * 19).texts]
+    sheet = prototype_sheet(BankArrays(*true_prototypes()), ["w" * 60] * 19)
+    words = [text.get_text() for text in sheet.texts]
     assert "w" * 60 not in words
     assert any(word.endswith("w…") for word in words)
 

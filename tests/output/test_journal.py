@@ -25,16 +25,18 @@ def test_what_was_noted_is_there_again_in_any_order(tmp_path: Path) -> None:
         journal.add(noted[:3])
         journal.add(noted[3:])
         journal.add([{"source": "a.npz", "stamp": [1, 2], "count": 9}])
-        entries, whole = dict(journal.entries), dict(journal.whole)
+        entries = dict(journal.entries)
     with Journal(tmp_path, SETTINGS) as journal:
         assert not journal.anew
-        assert (journal.entries, journal.whole) == (entries, whole)
+        assert journal.entries == entries
         places = [entry.place for entry in entries.values()]
-        assert journal.done("image-3", (5, 7)) == Entry((5, 7), "", places[3])
+        assert journal.done("image-3", (5, 7)) == Entry((5, 7), places[3], "", 1)
         assert journal.done("image-3", (5, 8)) is None
         assert journal.done("image-9", (5, 7)) is None
-        assert journal.count("a.npz", (1, 2)) == 9
-        assert journal.count("a.npz", (1, 3)) is None
+        whole = journal.done("a.npz", (1, 2))
+        assert whole is not None
+        assert whole.count == 9
+        assert journal.done("a.npz", (1, 3)) is None
         found = journal.records([places[n] for n in (4, 0, 4)])
         assert len(found) == 3
         for _ in range(2):  # they can be gone through again

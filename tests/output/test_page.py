@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from pcdnet.data.tetrominoes import generate, true_prototypes
-from pcdnet.decomposition import Decomposition
+from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.output.page import (
     ALIKE,
     HEAVY,
@@ -58,7 +58,6 @@ def exhibit(index: int, title: str) -> Exhibit:
 
 def report(**changes: Any) -> Page:
     """A page about the true prototypes, changed as is said."""
-    prototypes, masks = true_prototypes()
     health = BankHealth(
         usage=np.full(19, 1 / 19),
         error=np.full(19, 0.5),
@@ -69,8 +68,7 @@ def report(**changes: Any) -> Page:
         name="first",
         data="3 scenes: re-created Tetrominoes",
         scores={"fg_ari": 0.98765, "mse": 0.00123, "ari": None, "parameters": 23750},
-        prototypes=prototypes,
-        masks=masks,
+        bank=BankArrays(*true_prototypes()),
         health=health,
         metrics=[
             {"step": 1, "loss": 0.1, "in_use": 19},
@@ -218,7 +216,7 @@ def test_large_noisy_pictures_stay_small_enough_to_be_mailed() -> None:
         error=1.0,
     )
     scenes = [Exhibit(title="best", note="", image=image, found=empty) for image in noise[:2]]
-    text = render(report(gallery=scenes, background=noise[2]))
+    text = render(report(gallery=scenes, bank=BankArrays(*true_prototypes(), noise[2])))
     assert max(max(pixels(picture).shape) for picture in Reader(text).pictures) == LARGEST
     assert len(text) < 5_000_000 / 2
     assert len(render(report())) < 10 * HEAVY
@@ -277,11 +275,8 @@ def test_prototypes_are_called_by_their_names() -> None:
 def test_one_prototype_and_no_scene_make_a_page_too() -> None:
     health = BankHealth(usage=np.ones(1), error=np.zeros(1), likeness=np.ones((1, 1)), changed=np.zeros(1, np.int64))
     frame, back = np.ones((1, 3, 3), np.float32), np.ones((35, 35, 3), np.float32)
-    page = Reader(
-        render(
-            report(prototypes=frame, masks=frame, health=health, sightings=[Sightings()], gallery=[], background=back)
-        )
-    )
+    bank = BankArrays(frame, frame, back)
+    page = Reader(render(report(bank=bank, health=health, sightings=[Sightings()], gallery=[])))
     assert "most like none" in page.words
     assert "Background" in page.words
     assert "Scenes decomposed" not in page.words

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.data.view import View
-from pcdnet.decomposition import Decomposition
+from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.names import Names
 from pcdnet.output.report import COLOURS, SHOWN, gallery, report, sightings, training_words, usual_colours, where
-from pcdnet.run import RunFolder
+from pcdnet.run import Origin, RunFolder
 from pcdnet.scene import Scenes
 from tests.runs import grey_run, true_run
 
@@ -62,8 +62,8 @@ def test_the_page_shows_names_scores_and_how_to_do_it_again(run: RunFolder, tmp_
     assert len(text) < 1_000_000
 
 
-def test_where_the_data_are_not_known_the_command_does_not_invent_them(run: RunFolder, tmp_path: Path) -> None:
-    unknown = RunFolder(run.path, run.config, None)
+def test_where_the_data_are_not_known_the_command_does_not_invent_them(tmp_path: Path) -> None:
+    unknown = true_run(tmp_path / "unknown", Origin())
     report(unknown, SCENES.first(2), out=tmp_path / "page.html")
     assert "--data DATA" in (tmp_path / "page.html").read_text(encoding="utf-8")
     with pytest.raises(PcdnetError, match="name what to use with data"):
@@ -138,8 +138,8 @@ def test_a_wrong_cut_is_worse_than_a_bad_picture() -> None:
 
 def test_colours_and_places_are_those_of_the_objects(run: RunFolder) -> None:
     things = run.load_model().decompose_all(MADE.images)
-    prototypes, masks = true_prototypes()
-    seen = sightings(things, prototypes, masks)
+    bank = BankArrays(*true_prototypes())
+    seen = sightings(things, bank)
     assert len(seen) == 19
     for p, sighting in enumerate(seen):
         used = p in MADE.shapes
@@ -150,7 +150,7 @@ def test_colours_and_places_are_those_of_the_objects(run: RunFolder) -> None:
     square = int(MADE.shapes[0, 0])
     channels = {tuple((colour > 40).tolist()) for colour, _ in seen[square].colours}
     assert tuple((MADE.colours[0, 0] > 0).tolist()) in channels
-    assert [item.places for item in sightings([found(1.0)], prototypes, masks)] == [None] * 19
+    assert [item.places for item in sightings([found(1.0)], bank)] == [None] * 19
 
 
 def test_usual_colours_come_by_frequency_and_near_ones_are_one() -> None:

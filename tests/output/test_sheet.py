@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from pcdnet.colours import PALETTE
 from pcdnet.output.sheet import CUT_OUT, EDGE, GAP, LINE, PANEL, TEXT_WIDTH, Grid, Sheet, fitting_scale, readable_scale
 
 
@@ -24,11 +25,11 @@ def dots(sheet: Sheet) -> np.ndarray:
 @pytest.mark.parametrize("scale", [1, 3])
 def test_a_panel_and_its_frame_stand_where_they_were_put_dot_for_dot(scale: int) -> None:
     picture = np.random.default_rng(0).integers(0, 200, (8, 5, 3), np.uint8)
-    size, red = (8 * scale, 5 * scale), np.array([255, 0, 0], np.uint8)
+    size = (8 * scale, 5 * scale)
     sheet = Sheet(height=60, width=80)
-    sheet.panel(20, 30, size, picture, red)
+    sheet.panel(20, 30, size, picture, 2)
     expected = np.full((60, 80, 3), 255, np.uint8)
-    expected[20 - LINE : 20 + size[0] + LINE, 30 - LINE : 30 + size[1] + LINE] = red
+    expected[20 - LINE : 20 + size[0] + LINE, 30 - LINE : 30 + size[1] + LINE] = PALETTE[2]
     expected[20 : 20 + size[0], 30 : 30 + size[1]] = picture.repeat(scale, axis=0).repeat(scale, axis=1)
     np.testing.assert_array_equal(dots(sheet), expected)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -173,6 +174,20 @@ def test_exports_hold_the_edited_scene(client: Client) -> None:
     top, left, height, width = words["objects"][0]["box"]
     assert [note["bbox"] for note in coco["annotations"]] == [[left, top, width, height]]
     assert len(coco["categories"]) == 19
+
+
+@pytest.mark.parametrize("format", ["json", "coco", "png", "csv", "parquet"])
+def test_a_scene_is_exported_in_every_format_however_it_is_spelled(format: str, client: Client) -> None:
+    scene = scene_of(client.post("/api/decompose", json={"sample": 0}))
+    plain, odd = (
+        client.post("/api/export", json={"scene": scene, "format": f}) for f in (format, f" {format.upper()}\n")
+    )
+    assert plain.status_code == odd.status_code == 200
+    assert plain.content == odd.content
+    assert plain.headers["content-type"] == odd.headers["content-type"]
+    name = re.search(rf'attachment; filename="{format}-scene\.(\w+)"$', odd.headers["content-disposition"])
+    assert name is not None
+    assert name[1] == {"coco": "json"}.get(format, format)
 
 
 @pytest.mark.parametrize("view", ["image", "reconstruction", "residual", "instances", "semantics"])

@@ -1,4 +1,4 @@
-"""Laws of the guard: who may ask, and what every answer tells browsers."""
+"""Laws of the guard: who may ask, and what every answer demands of browsers."""
 
 from __future__ import annotations
 

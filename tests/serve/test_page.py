@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -312,13 +313,26 @@ def test_the_inside_of_the_search_is_shown(visit: Any) -> None:
     slider.fill("0")
     assert words.inner_text().startswith("After 0 choices")
     slider.fill("3")
-    assert "It ends here" in page.locator("#rivals").inner_text()
+    assert "It ends here: there are as many objects" in page.locator("#rivals").inner_text()
     slider.fill("4")
     assert words.inner_text() == "After refinement the error is 0."
     shown = "document.getElementById('heat').getContext('2d').getImageData(0, 0, 350, 350).data"
     reds = f"{shown}.filter((_, i) => i % 4 === 0)"
     assert page.evaluate(f"Math.max(...{reds}.slice(0, 60000))") > 200
     assert page.evaluate(f"Math.min(...{reds}.slice(0, 60000))") < 20
+
+
+def test_a_search_that_ends_for_want_of_gain_says_so(visit: Any, workbench: Workbench) -> None:
+    page = visit()
+    page.get_by_role("button", name="Sample 2", exact=True).click()
+    wait(page, "pcdnet.scene.name === 'sample 2'")
+    page.locator("#inside summary").click()
+    page.wait_for_selector("#rivals .rival.won")
+    page.locator("#step").fill("3")
+    words = page.locator("#rivals").inner_text()
+    gain = re.search(r"It ends here: nothing would gain ([0-9.]+) or more", words)
+    assert gain is not None, words
+    assert float(gain[1]) == workbench.model.config.min_error_reduction
 
 
 def test_on_a_narrow_screen_everything_fits_and_a_finger_can_drag(visit: Any) -> None:

@@ -20,9 +20,9 @@ from pcdnet.serve.server import address, bind, is_local
 def test_a_taken_port_is_refused_with_one_that_is_free() -> None:
     with bind("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
-        with pytest.raises(PcdnetError, match=f"port {port} is in use; use --port ") as refused:
+        with pytest.raises(PcdnetError, match=f"port {port} is in use; use port=") as refused:
             bind("127.0.0.1", port)
-        found = re.search(r"--port (\d+)", str(refused.value))
+        found = re.search(r"port=(\d+), which is free", str(refused.value))
         assert found
         with bind("127.0.0.1", int(found.group(1))) as second:
             assert address(second) == f"http://127.0.0.1:{found.group(1)}/"

@@ -62,10 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 parse(arguments).run()
         finally:
             sys.stdout.flush()  # here, where a reader that went away can still be noticed
-    except Interrupted as interruption:
-        return _complain(interruption.worded(as_flag), 130)
     except PcdnetError as error:
-        return _complain(error.worded(as_flag), 1)
+        return _complain(error.worded(as_flag), 130 if isinstance(error, Interrupted) else 1)
     except MemoryError:
         return _complain("there is not enough memory for so many images; ask for fewer", 1)
     except KeyboardInterrupt as interruption:

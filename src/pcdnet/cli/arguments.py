@@ -40,47 +40,6 @@ RunData = Annotated[
         help_behavior_hint="(default: what the run was trained on, but scenes that it did not learn from)",
     ),
 ]
-Resize = Annotated[
-    tuple[int, int] | None,
-    tyro.conf.arg(
-        metavar="HEIGHT WIDTH",
-        help="Bring images to this size, after cropping; true boxes follow.",
-        help_behavior_hint="(default: as they are)",
-    ),
-]
-Crop = Annotated[
-    tuple[int, int, int, int] | None,
-    tyro.conf.arg(
-        metavar="TOP LEFT HEIGHT WIDTH",
-        help="Use this part of the images only; of true boxes, those of which half or more lies inside.",
-        help_behavior_hint="(default: all of them)",
-    ),
-]
-Stride = Annotated[
-    int, tyro.conf.arg(metavar="INT", help="Use every n-th frame of a video, or image of a folder or file.")
-]
-Grey = Annotated[bool, tyro.conf.arg(help="Turn colour images into grey ones, as models with one channel want them.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ViewOptions:
-    """Options of the commands that open data: how images are looked at."""
-
-    resize: Resize = None
-
-    crop: Crop = None
-
-    stride: Stride = 1
-
-    grey: Grey = False
-
-    def view(self) -> View:
-        """How to look at images, as far as the command line says it."""
-        from pcdnet.data.view import View
-
-        return View(resize=self.resize, crop=self.crop, stride=self.stride, grey=self.grey)
-
-
 Preset = Annotated[
     str | None,
     tyro.conf.arg(
@@ -106,6 +65,34 @@ Minutes = Annotated[
     ),
 ]
 Device = Annotated[str, tyro.conf.arg(metavar="NAME", help="Where to compute: cpu, cuda, ...")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """Options of the commands that open data: how images are looked at."""
+
+    resize: Annotated[
+        tuple[int, int] | None, tyro.conf.arg(metavar="HEIGHT WIDTH", help_behavior_hint="(default: as they are)")
+    ] = None
+    """Bring images to this size, after cropping; true boxes follow."""
+
+    crop: Annotated[
+        tuple[int, int, int, int] | None,
+        tyro.conf.arg(metavar="TOP LEFT HEIGHT WIDTH", help_behavior_hint="(default: all of them)"),
+    ] = None
+    """Use this part of the images only; of true boxes, those of which half or more lies inside."""
+
+    stride: int = 1
+    """Use every n-th frame of a video, or image of a folder or file."""
+
+    grey: bool = False
+    """Turn colour images into grey ones, as models with one channel want them."""
+
+    def view(self) -> View:
+        """How to look at images, as far as the command line says it."""
+        from pcdnet.data.view import View
+
+        return View(resize=self.resize, crop=self.crop, stride=self.stride, grey=self.grey)
 
 
 def as_flag(setting: Setting) -> str:

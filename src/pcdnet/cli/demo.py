@@ -43,12 +43,11 @@ class Demo:
         run = RunFolder.open(out / "run")
         page = report(run, seed=TEST_SEED + self.seed)
         fresh = run.held_out(count=SHOWN, seed=TEST_SEED + self.seed)
-        bank = model.bank().to_numpy()
         figures = {
             out / "decompositions.png": decomposition_sheet(
                 fresh.images.astype("float32") / 255, model.decompose_all(fresh.images)
             ),
-            out / "prototypes.png": prototype_sheet(bank.prototypes, bank.masks),
+            out / "prototypes.png": prototype_sheet(model.bank().to_numpy()),
         }
         for path, figure in figures.items():
             save_figure(figure, path)

@@ -13,12 +13,11 @@ from pcdnet.data.sources import TEST_SEED
 if TYPE_CHECKING:
     from pcdnet.training.evaluation import Evaluation
 
-KEYS = ("scenes", "fg_ari", "ari", "mse", "count_accuracy", "miou", "perfect")
-DETECTION = ("precision", "recall", "f1", "ap50")
-COSTS = ("parameters", "images_per_second", "seconds")
-FURTHER = ("f1_at_30", "count_error", "count_bias", "purity", "semantic_accuracy", "recall_by_kind")
-FOUND = ("objects", "at_limit", "limited")
-
+CONTRACT = (
+    *("scenes", "fg_ari", "ari", "mse", "count_accuracy", "miou", "perfect"),
+    *("precision", "recall", "f1", "ap50", "parameters", "images_per_second", "seconds"),
+)
+"""The scores that programs rely on, in their order."""
 LIMITED = 0.05
 """Share of images that the model's limit may have cut short, above which there is a warning."""
 
@@ -61,7 +60,7 @@ class Evaluate(ViewOptions):
 def as_json(scores: Evaluation) -> dict[str, Any]:
     """The scores with the names of the command's contract, and then the further ones."""
     known = scores.to_dict()
-    return {key: known[key] for key in (*KEYS, *DETECTION, *COSTS, *FURTHER, *FOUND)}
+    return {key: known[key] for key in dict.fromkeys((*CONTRACT, *known))}
 
 
 def warn_of_limit(scores: Evaluation, limit: int) -> None:

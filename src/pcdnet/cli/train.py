@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pcdnet.cli.arguments import Device, Minutes, Preset, Seed, TrainingData, ViewOptions
 from pcdnet.config import RENAMED, RENAMED_VALUES, Config, LossConfig, ModelConfig, TrainConfig
+from pcdnet.data.sources import usual_preset
 
 REPORTED = 320
 """Held-out scenes that the report after training is about."""
@@ -50,8 +54,7 @@ class Train(ViewOptions):
 
     def changes(self) -> dict[str, Any]:
         """What the command line says of the configuration, by field."""
-        parts = {"model": self.model, "loss": self.loss, "train": self.train}
-        said = {name: getattr(parts[name.partition(".")[0]], name.partition(".")[2]) for name in self.given}
+        said = {name: attrgetter(name)(self) for name in self.given}
         return said if self.seed is None else {**said, "train.seed": self.seed}
 
     def run(self) -> None:
@@ -64,7 +67,7 @@ class Train(ViewOptions):
         from pcdnet.training.fit import fit
 
         data = self.data or (None if self.resume else "tetrominoes")
-        with board(self.out, wanted=self.tensorboard) as watch, stop_on_signal() as stop:
+        with board(self.out) if self.tensorboard else nullcontext() as watch, stop_on_signal() as stop:
             try:
                 fit(
                     data,
@@ -92,13 +95,14 @@ class Train(ViewOptions):
 
 def with_defaults(arguments: Sequence[str]) -> type[Train]:
     """The command whose options default to the values of the preset, or of the run that is resumed."""
-    out = _value(arguments, "--out")
-    if "--resume" in arguments and out is not None and (Path(out) / "config.toml").is_file():
-        config = Config.load(Path(out) / "config.toml")
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("--out", "--preset", "--data"):
+        early.add_argument(option, nargs="?")
+    given, _ = early.parse_known_args(arguments)
+    if "--resume" in arguments and given.out is not None and (Path(given.out) / "config.toml").is_file():
+        config = Config.load(Path(given.out) / "config.toml")
     else:
-        from pcdnet.data.sources import usual_preset
-
-        preset = _value(arguments, "--preset") or usual_preset(_value(arguments, "--data") or "tetrominoes")
+        preset = given.preset or usual_preset(given.data or "tetrominoes")
         config = Config.preset(preset) if preset else Config()
 
     @dataclass(frozen=True, kw_only=True)
@@ -130,14 +134,3 @@ def _fields(arguments: Sequence[str]) -> frozenset[str]:
     """The fields of the configuration (`model.max_objects`) that the arguments set."""
     found = (re.match(r"--(model|loss|train)\.(?:no-)?([a-z0-9_-]+)", word) for word in arguments)
     return frozenset(f"{match[1]}.{match[2].replace('-', '_')}" for match in found if match)
-
-
-def _value(arguments: Sequence[str], option: str) -> str | None:
-    """What an option is set to, before the arguments are parsed in earnest; the last counts, as it will then."""
-    value = None
-    for index, word in enumerate(arguments):
-        if word == option and index + 1 < len(arguments):
-            value = arguments[index + 1]
-        elif word.startswith(f"{option}="):
-            value = word.removeprefix(f"{option}=")
-    return value

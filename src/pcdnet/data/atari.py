@@ -172,25 +172,19 @@ def _emulator() -> tuple[ModuleType, ModuleType]:
 
 
 def _rom(game: str) -> Path:
-    """The file of a game, if there is such a game."""
-    known = _roms()
+    """The file of a game, if the emulator can play it; others would end the process."""
+    ale_py, roms = _emulator()
+    known: dict[str, Path] = {}
+    for name in sorted(roms.get_all_rom_ids()):
+        with redirect_stdout(io.StringIO()), suppress(OSError):  # another folder for games is announced, or is missing
+            path = roms.get_rom_path(name)
+            if ale_py.ALEInterface.isSupportedROM(path):
+                known[name] = path
     if game not in known:
         near = difflib.get_close_matches(game.lower().replace("-", "_").replace(" ", "_"), known, n=3, cutoff=0.5)
         cure = f"use {' or '.join(near)}" if near else f"use one of {len(known)} names like space_invaders"
         raise PcdnetError(f"{game!r} is no Atari game known here; {cure}")
     return known[game]
-
-
-def _roms() -> dict[str, Path]:
-    """The files of all games that the emulator can play; others would end the process."""
-    ale_py, roms = _emulator()
-    found: dict[str, Path] = {}
-    for game in sorted(roms.get_all_rom_ids()):
-        with redirect_stdout(io.StringIO()), suppress(OSError):  # another folder for games is announced, or is missing
-            path = roms.get_rom_path(game)
-            if ale_py.ALEInterface.isSupportedROM(path):
-                found[game] = path
-    return found
 
 
 def _console(rom: Path) -> ALEInterface:

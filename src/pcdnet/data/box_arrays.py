@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Shaped
@@ -15,14 +15,9 @@ from pcdnet.errors import PcdnetError
 from pcdnet.scene import Boxes
 
 ARRAYS = ("boxes", "box_scene", "box_kind", "kinds", "scored")
-"""The names of the arrays."""
+"""The names of the arrays; without the first the others mean nothing."""
 MOST_KINDS, LONGEST_KIND = 10_000, 200
 """More kinds than this, or longer names, are refused."""
-
-
-def wanted(names: Sequence[str]) -> list[str]:
-    """Those of the arrays in a file that are to be read: none without `boxes`."""
-    return [name for name in ARRAYS if name in names] if "boxes" in names else []
 
 
 def check_header(name: str, label: str, shape: tuple[int, ...], dtype: np.dtype[np.generic], count: int) -> None:
@@ -30,7 +25,7 @@ def check_header(name: str, label: str, shape: tuple[int, ...], dtype: np.dtype[
     if name in ("kinds", "scored"):
         if len(shape) != 1 or shape[0] > MOST_KINDS:
             raise PcdnetError(f"{label} has shape {shape}; save a list of at most {MOST_KINDS:,} names")
-        if shape[0] and (dtype.kind != "U" or dtype.itemsize > 4 * LONGEST_KIND):
+        if dtype.hasobject or (shape[0] and (dtype.kind != "U" or dtype.itemsize > 4 * LONGEST_KIND)):
             raise PcdnetError(f"{label} is of type {dtype}; save names of at most {LONGEST_KIND} characters")
         return
     kinds, words, sides, form = (

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn
+from typing import Any
 
 from pcdnet.data.notes import readable
 from pcdnet.errors import PcdnetError
@@ -57,8 +57,8 @@ class Annotations:
         """
         written = {_key(entry.name): entry for entry in self.entries}
         if within is not None:
-            keys = {name: (_key(f"{within}/{name}"), _key(name)) for name in names}
-            return {name: written[key] for name in names for key in reversed(keys[name]) if key in written}
+            keys = [(name, key) for name in names for key in (_key(name), _key(f"{within}/{name}"))]  # the last counts
+            return {name: written[key] for name, key in keys if key in written}
         found = {name: written[_key(name)] for name in names if _key(name) in written}
         ends = Counter(_last(entry.name) for entry in self.entries)
         here = Counter(map(_last, names))
@@ -78,19 +78,13 @@ def _last(name: str) -> str:
 
 def read(path: Path) -> Annotations:
     """Return the annotations of a COCO file; of each, `bbox` counts, and neither segmentation nor keypoints."""
-    try:
-        with readable(path, "an annotation file in COCO form"):
-            size = path.stat().st_size
-            if size > MOST_BYTES:
-                limit = f"{size / 2**20:.0f} MiB, more than the limit of {MOST_BYTES / 2**20:.0f} MiB"
-                raise PcdnetError(f"{path} has {limit}; split it, or leave out segmentations")
-            text = path.read_text(encoding="utf-8-sig")
-        return _annotations(json.loads(text, parse_constant=_no_number))
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise PcdnetError(
-            f"{path} is no annotation file in COCO form ({reason}); export it again, or rename it if it is none"
-        ) from None
+    damage, cure = (ValueError, RecursionError), "export it again, or rename it if it is none"
+    with readable(path, "an annotation file in COCO form", damage, cure):
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            limit = f"{size / 2**20:.0f} MiB, more than the limit of {MOST_BYTES / 2**20:.0f} MiB"
+            raise PcdnetError(f"{path} has {limit}; split it, or leave out segmentations")
+        return _annotations(json.loads(path.read_text(encoding="utf-8-sig")))
 
 
 def _annotations(whole: Any) -> Annotations:
@@ -109,32 +103,20 @@ def _annotations(whole: Any) -> Annotations:
         images[identity] = _value(image, "file_name", where, _TEXT), _size(image, where)
     if len({_key(name) for name, _ in images.values()}) < len(images):
         raise ValueError("two images have the same file_name")
-    objects, strays = _objects(whole, list(images), list(kinds))
-    entries = (Entry(name=name, size=size, boxes=Boxes.from_rows(objects[id])) for id, (name, size) in images.items())
-    return Annotations(entries=tuple(entries), kinds=tuple(kinds.values()), strays=strays)
-
-
-def _objects(
-    whole: dict[str, Any], images: list[int | str], kinds: list[int | str]
-) -> tuple[dict[int | str, list[list[float]]], int]:
-    """The objects of every image, each as its corners and the number of its kind; and how many are of no image."""
-    objects: dict[int | str, list[list[float]]] = {identity: [] for identity in images}
     numbers = {identity: number for number, identity in enumerate(kinds)}
+    rows: dict[int | str, list[list[float]]] = {identity: [] for identity in images}
     strays = 0
     for where, annotation in _entries(whole, "annotations", "annotation"):
         owner, kind = (_value(annotation, name, where, _IDENTITY) for name in ("image_id", "category_id"))
         corners = _corners(annotation, where)
         if kind not in numbers:
             raise ValueError(f"{where} has the category_id {kind!r}, which no category has")
-        if owner not in objects:
+        if owner not in images:
             strays += 1
         elif not annotation.get("iscrowd") and min(corners[2:]) > 0:
-            objects[owner].append([*corners, numbers[kind]])
-    return objects, strays
-
-
-def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
+            rows[owner].append([*corners, numbers[kind]])
+    entries = [Entry(name=name, size=size, boxes=Boxes.from_rows(rows[id])) for id, (name, size) in images.items()]
+    return Annotations(entries=tuple(entries), kinds=tuple(kinds.values()), strays=strays)
 
 
 def _entries(whole: dict[str, Any], name: str, word: str) -> Iterator[tuple[str, dict[str, Any]]]:

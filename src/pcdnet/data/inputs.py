@@ -142,11 +142,11 @@ def _titled(inputs: list[Input]) -> list[Input]:
     """The inputs with titles: the names of their files without suffix, and a mark where that is not enough."""
     plain = [_plain(one.path.stem) for one in inputs]
     often = Counter(title.casefold() for title in plain)  # some file systems take a and A for the same
-    marks = [f"-{hashlib.sha256(one.name.encode()).hexdigest()[:8]}" for one in inputs]
-    return [
-        replace(one, title=title + (mark if often[title.casefold()] > 1 else ""))
-        for one, title, mark in zip(inputs, plain, marks, strict=True)
-    ]
+    titled = []
+    for one, title in zip(inputs, plain, strict=True):
+        mark = f"-{hashlib.sha256(one.name.encode()).hexdigest()[:8]}" if often[title.casefold()] > 1 else ""
+        titled.append(replace(one, title=title + mark))
+    return titled
 
 
 def _plain(stem: str) -> str:

@@ -25,11 +25,17 @@ def some(names: Sequence[str], most: int = 3) -> str:
 
 
 @contextmanager
-def readable(path: Path, what: str) -> Iterator[None]:
-    """Report a file or folder that is missing, or that the system does not let us read, as one sentence."""
+def readable(path: Path, what: str, damage: tuple[type[Exception], ...] = (), cure: str = "") -> Iterator[None]:
+    """Report a file or folder that is missing, that the system does not let us read or that is damaged as one sentence.
+
+    `what` it should be is for messages, `damage` is what its library raises, and `cure` what can then be done.
+    """
     try:
         yield
     except FileNotFoundError:
         raise PcdnetError(f"{path} does not exist; give the path of {what}") from None
+    except damage as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PcdnetError(f"{path} is no sound {what.partition(' ')[2]} ({reason}); {cure}") from None
     except OSError as error:
         raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); give {what} that can be read") from None

@@ -25,7 +25,9 @@ from pcdnet.errors import PcdnetError
 from pcdnet.scene import Scenes
 
 _LABELS = ("labels", "mask")
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 _PIECE = 16 * 2**20
+_PARSERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _LONGEST_HEADER = 10_000  # characters; NumPy's own limit for headers that are parsed
 
 
@@ -33,14 +35,10 @@ _LONGEST_HEADER = 10_000  # characters; NumPy's own limit for headers that are p
 class _Member:
     """An array in the file whose header is read and whose values are not."""
 
-    label: str
-    """What messages call it."""
-    stream: zipfile.ZipExtFile
-    """The file, at the first value."""
-    shape: tuple[int, ...]
-    """As the header claims; the values may end before."""
+    label: str  # what messages call it
+    stream: zipfile.ZipExtFile  # the file, at the first value
+    shape: tuple[int, ...]  # as the header claims; the values may end before
     dtype: np.dtype[np.generic]
-    """The type of its values."""
 
     def first(self, count: int | None) -> _Member:
         """The same array, as if it had no more entries than these along its first axis."""
@@ -98,21 +96,19 @@ def count(path: Path) -> int:
 @contextmanager
 def _opened(path: Path, *, ground_truth: bool = False) -> Iterator[dict[str, _Member]]:
     """The images, and all that is known of them, with headers read; what goes wrong is reported as one sentence."""
-    try:
-        with readable(path, "an .npz file"), ExitStack() as stack:
-            file = stack.enter_context(zipfile.ZipFile(path))
-            names = [name.removesuffix(".npy") for name in file.namelist()]
-            if "image" not in names:
-                there = some(names, 5) or "nothing"
-                raise PcdnetError(f"{path} has no array 'image' (it holds {there}); save it under that name")
-            known = (
-                [*[name for name in _LABELS if name in names][:1], *box_arrays.wanted(names)] if ground_truth else []
-            )
-            members = {name: _member(file, name, path, stack) for name in ("image", *known)}
-            _check_headers(members)
-            yield members
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise PcdnetError(f"{path} is no sound .npz file ({error}); save it again with numpy.savez") from None
+    with readable(path, "an .npz file", _DAMAGE, "save it again with numpy.savez"), ExitStack() as stack:
+        file = stack.enter_context(zipfile.ZipFile(path))
+        names = [name.removesuffix(".npy") for name in file.namelist()]
+        if "image" not in names:
+            there = some(names, 5) or "nothing"
+            raise PcdnetError(f"{path} has no array 'image' (it holds {there}); save it under that name")
+        wanted = ["image"]
+        if ground_truth:
+            wanted += [name for name in _LABELS if name in names][:1]
+            wanted += [name for name in box_arrays.ARRAYS if name in names and "boxes" in names]
+        members = {name: _member(file, name, path, stack) for name in wanted}
+        _check_headers(members)
+        yield members
 
 
 def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _Member:
@@ -120,12 +116,8 @@ def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _
     stream = stack.enter_context(file.open(f"{name}.npy" if f"{name}.npy" in file.namelist() else name))
     assert isinstance(stream, zipfile.ZipExtFile)
     try:
-        version = np.lib.format.read_magic(stream)
-        if version not in ((1, 0), (2, 0)):
-            raise PcdnetError(f"{label} has format version {version}; save it again with numpy.savez")
-        parse = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = parse(stream, max_header_size=_LONGEST_HEADER)
-    except ValueError:
+        shape, fortran, dtype = _PARSERS[np.lib.format.read_magic(stream)](stream, max_header_size=_LONGEST_HEADER)
+    except (ValueError, KeyError):
         raise PcdnetError(f"{label} has no readable header; save it again with numpy.savez") from None
     if fortran and len(shape) > 1:
         raise PcdnetError(f"{label} is stored column by column; save numpy.ascontiguousarray of it")

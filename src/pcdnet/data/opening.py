@@ -7,6 +7,7 @@ a data set: `train` is learned from, the best weights are chosen on `val`, and w
 
 from __future__ import annotations
 
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -147,13 +148,11 @@ def _alike(train: Scenes, valid: Scenes) -> tuple[Scenes, Scenes]:
 
 def _unknown(name: str) -> str:
     """Why a name opens nothing, in a sentence."""
-    path = Path(name)
-    try:
+    path, there = Path(name), False
+    with suppress(OSError):  # too long for a name, for example
         there = path.exists()
-    except OSError as error:  # too long for a name, for example
-        return f"{name[:40]!r}... cannot be looked up ({error.strerror}); use {usable()}"
     known = [source.name for source in GENERATED]
     alike = [] if there else get_close_matches(name.lower().replace("_", "-"), known, n=1, cutoff=0.75)
     missing = not there and not alike and (path.suffix or len(path.parts) > 1)
     cure = f"did you mean {alike[0]}?" if alike else f"use {usable()}"
-    return f"{name!r} {'does not exist' if missing else 'is no data known here'}; {cure}"
+    return f"{name[:200]!r} {'does not exist' if missing else 'is no data known here'}; {cure}"

@@ -1,8 +1,8 @@
 """Sources: all that images can come from, one entry each.
 
-A source is a file of this package and an entry in `SOURCES`; what `--data` takes, what `decompose` takes, the help and
-the messages follow. The file has `generate` if scenes are made by seed, and otherwise `read`, `images` and `count`. A
-file is imported when it is used, since this registry is imported for every `--help`.
+A source is a file of this package and an entry of that name in `SOURCES`; what `--data` takes, what `decompose` takes,
+the help and the messages follow. The file has `generate` if scenes are made by seed, and otherwise `read`, `images` and
+`count`. It is imported when it is used, since this registry is imported for every `--help`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ TRAINING_SEED, VALIDATION_SEED, TEST_SEED = 1_000_000, 2_000_000, 3_000_000
 """Seeds of generated scenes begin here, so that no two purposes share a scene."""
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif")
 VIDEOS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".gif")
-RECORDS = (".tfrecords", ".tfrecord")
-"""How the names of pictures, videos and records end, in lower case."""
+"""How the names of pictures and videos end, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Source:
     """Something that images come from."""
 
     name: str
-    """What it is called, here and in results; capitals after a colon stand for what a user puts there."""
+    """That of its file, with - for _; capitals after a colon stand for what a user puts there."""
     words: str
     """What it is called in help and messages."""
     suffixes: tuple[str, ...] = ()
@@ -43,8 +42,6 @@ class Source:
     """How many scenes are generated for training and for validation; None if scenes lie in files."""
     preset: str | None = None
     """The preset that is made for it."""
-    module: str = ""
-    """The file of this package that has it, where that is not called as the source is."""
     many: bool = True
     """Whether it holds many images; then each has a number, and a model can learn from them."""
     strided: bool = False
@@ -85,10 +82,10 @@ class Source:
         return int(self._module().count(path))
 
     def _module(self) -> Any:
-        return import_module(f"pcdnet.data.{self.module or self.name.partition(':')[0].replace('-', '_')}")
+        return import_module(f"pcdnet.data.{self.name.partition(':')[0].replace('-', '_')}")
 
 
-PICTURE = Source("picture", "a picture", PICTURES, module="pictures", many=False)
+PICTURE = Source("pictures", "a picture", PICTURES, many=False)
 """One picture, which may also come by standard input or lie in a folder."""
 SOURCES = (
     Source("tetrominoes", "tetrominoes (generated)", training=(20_000, 320), preset="tetrominoes"),
@@ -98,7 +95,7 @@ SOURCES = (
     Source("video", "a video", VIDEOS, strided=True),
     PICTURE,
     Source("npz", "an .npz file with the array 'image'", (".npz",)),
-    Source("tfrecords", "a .tfrecords file of Tetrominoes", RECORDS, preset="tetrominoes", module="tetromino_records"),
+    Source("tetromino-records", "a .tfrecords file of Tetrominoes", (".tfrecords", ".tfrecord"), preset="tetrominoes"),
 )
 """Every source, in the order in which they are asked: a .gif is a video, and a picture only in a folder of pictures."""
 

@@ -13,7 +13,6 @@ The UFO flies above the crop. Digits, ground and the marks on it are no objects.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 import numpy as np
 from jaxtyping import Bool, UInt8
@@ -93,20 +92,16 @@ def _aliens(pixels: Bool[np.ndarray, "H W"], ram: UInt8[np.ndarray, "128"]) -> I
     cells = pixels[rows[:, None, :, None], columns[None, :, None, :]]
     alike = (cells[:, :, None] == _ALIENS[: len(tops), None]).all(axis=(3, 4))
     for row, column, shape in np.argwhere(alike):
-        top, left, height, width, kind = _alien(int(row), int(shape))
-        yield top + int(tops[row]), left + int(lefts[column]), height, width, kind
-
-
-@cache
-def _alien(row: int, shape: int) -> _Box:
-    return _tight(_ALIENS[row, shape], 0, 0, KINDS[row])
+        top, left, height, width = _BOUNDS[row][shape]
+        yield top + int(tops[row]), left + int(lefts[column]), height, width, KINDS[row]
 
 
 def _shields(pixels: Bool[np.ndarray, "H W"]) -> Iterator[_Box]:
     for left in _SHIELD_LEFTS:
         shield = pixels[:, left : left + _SHIELD_WIDTH]
         if shield.any():
-            yield _tight(shield, 0, left, "shield" if shield.sum() >= _LEAST_SHIELD else "rubble")
+            top, inset, height, width = _tight(shield)
+            yield top, left + inset, height, width, "shield" if shield.sum() >= _LEAST_SHIELD else "rubble"
 
 
 def _cannon(pixels: Bool[np.ndarray, "H W"]) -> Iterator[_Box]:
@@ -128,9 +123,13 @@ def _bullets(pixels: Bool[np.ndarray, "H W"]) -> Iterator[_Box]:
             rows = rows[len(one) :]
 
 
-def _tight(pixels: Bool[np.ndarray, "h w"], top: int, left: int, kind: str) -> _Box:
-    ((row, column, height, width),) = filter(None, visible_boxes(pixels.astype(np.int32), 1))
-    return top + row, left + column, height, width, kind
+def _tight(pixels: Bool[np.ndarray, "h w"]) -> tuple[int, int, int, int]:
+    """Top, left, height and width of what is there."""
+    (box,) = filter(None, visible_boxes(pixels.astype(np.int32), 1))
+    return box
+
+
+_BOUNDS = [[_tight(shape) for shape in shapes] for shapes in _ALIENS]
 
 
 def marksman(rng: np.random.Generator, ram: UInt8[np.ndarray, "128"], actions: Sequence[int]) -> tuple[int, int]:

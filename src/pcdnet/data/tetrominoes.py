@@ -34,13 +34,8 @@ _PICTURES = (
 )
 # fmt: on
 
-SHAPES: Int64[np.ndarray, "19 4 2"] = np.array(
-    [
-        [(row, column) for row, line in enumerate(picture.split("/")) for column, c in enumerate(line) if c == "#"]
-        for picture in _PICTURES
-    ],
-    dtype=np.int64,
-)
+_TILES = [[[sign == "#" for sign in line] for line in picture.split("/")] for picture in _PICTURES]
+SHAPES: Int64[np.ndarray, "19 4 2"] = np.array([np.argwhere(tiles) for tiles in _TILES])
 """The four tiles (row, column) of every tetromino; the original's shape ids are larger by 1."""
 
 TILE: UInt8[np.ndarray, "5 5"] = np.array(
@@ -72,14 +67,14 @@ class TetrominoScenes(Scenes):
     """Images with their labels and the factors that they are rendered from."""
 
     labels: UInt8[np.ndarray, "N 35 35"]
-    """0 is background; 1, 2, 3 are the sprites in the order of the factors."""
-    shapes: Int64[np.ndarray, "N 3"]
+    """0 is background; 1, 2, ... are the sprites in the order of the factors."""
+    shapes: Integer[np.ndarray, "N S"]
     """Index into SHAPES and true_prototypes."""
-    colours: UInt8[np.ndarray, "N 3 3"]
+    colours: Integer[np.ndarray, "N S 3"]
     """Bits for red, green and blue."""
-    rows: Int64[np.ndarray, "N 3"]
+    rows: Integer[np.ndarray, "N S"]
     """Top row of the sprite's bounding box."""
-    columns: Int64[np.ndarray, "N 3"]
+    columns: Integer[np.ndarray, "N S"]
     """Left column of the sprite's bounding box."""
 
     def scenes(self) -> Iterator[Scene]:
@@ -94,8 +89,9 @@ def render(
     colours: Integer[np.ndarray, "N S 3"],
     rows: Integer[np.ndarray, "N S"],
     columns: Integer[np.ndarray, "N S"],
-) -> tuple[UInt8[np.ndarray, "N 35 35 3"], UInt8[np.ndarray, "N 35 35"]]:
-    """Return the images and labels of scenes; positions are the top left corners of the bounding boxes.
+    name: str = "",
+) -> TetrominoScenes:
+    """Return the scenes that factors stand for; positions are the top left corners of the bounding boxes.
 
     Sprites may overlap here, although they never do in the data set: later ones hide earlier ones.
     """
@@ -126,7 +122,9 @@ def render(
         column = columns[:, sprite, None] + pixels[:, :, 1]
         images[scene, row, column] = _GREYS[:, None] * colours[:, None, sprite].astype(np.uint8)
         labels[scene, row, column] = sprite + 1
-    return images, labels
+    return TetrominoScenes(
+        images=images, labels=labels, shapes=shapes, colours=colours, rows=rows, columns=columns, name=name
+    )
 
 
 def _inside(shapes: Integer[np.ndarray, "N S"], corners: Integer[np.ndarray, "N S 2"]) -> Bool[np.ndarray, "N S"]:
@@ -150,17 +148,7 @@ def generate(count: int, seed: int) -> TetrominoScenes:
     while sum(len(shapes) for shapes, *_ in batches) < count:
         batches.append(_draw(rng))
     shapes, hues, rows, columns = (np.concatenate(factor)[:count] for factor in zip(*batches, strict=True))
-    colours = COLOURS[hues]
-    images, labels = render(shapes, colours, rows, columns)
-    return TetrominoScenes(
-        images=images,
-        labels=labels,
-        shapes=shapes,
-        colours=colours,
-        rows=rows,
-        columns=columns,
-        name=f"re-created Tetrominoes, seed {seed}",
-    )
+    return render(shapes, COLOURS[hues], rows, columns, f"re-created Tetrominoes, seed {seed}")
 
 
 def _draw(rng: np.random.Generator) -> tuple[Int64[np.ndarray, "n 3"], ...]:

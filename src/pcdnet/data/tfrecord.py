@@ -10,6 +10,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -31,39 +32,35 @@ def read_records(path: Path) -> Iterator[bytes]:
     Messages count records from 0. A plain file that was cut exactly between two records looks like a whole one.
     """
     number = -1
-    with readable(path, "a .tfrecords file"):
-        try:
-            with _open(path) as file:
-                for number, data in enumerate(_records(file, path)):  # noqa: B007
-                    yield data
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            reason = f"is a damaged gzip file from record {number + 1} on ({error})"
-            raise PcdnetError(f"{path} {reason}; download it again") from None
+    with _open(path) as (file, _):
+        for number, data in enumerate(_records(file, path)):  # noqa: B007
+            yield data
     if number < 0:
         raise PcdnetError(f"{path} holds no records; give a .tfrecords file that is not empty or download it again")
 
 
 def claimed_records(path: Path) -> int:
     """How many records a file seems to hold: as many as would fill it if all were as long as the first."""
-    with readable(path, "a .tfrecords file"), _open(path) as records, path.open("rb") as file:
+    with _open(path) as (records, zipped), path.open("rb") as file:
         first = next(_records(records, path), b"")
         size = file.seek(0, io.SEEK_END)
-        if _is_zipped(path):
+        if zipped:
             file.seek(-4, io.SEEK_END)
             size = int.from_bytes(file.read(), "little")  # gzip ends with the size modulo 2**32
     return size // (len(first) + 16)
 
 
-def _is_zipped(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+@contextmanager
+def _open(path: Path) -> Iterator[tuple[io.BufferedIOBase, bool]]:
+    """The file, and whether it had to be unzipped; what goes wrong until it is closed is reported as one sentence."""
+    with readable(path, "a .tfrecords file", (EOFError, zlib.error, gzip.BadGzipFile), "download it again"):
+        with path.open("rb") as file:
+            zipped = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+        with io.BufferedReader(gzip.open(path, "rb"), 2**20) if zipped else path.open("rb") as records:
+            yield records, zipped
 
 
-def _open(path: Path) -> io.BufferedReader:
-    return io.BufferedReader(gzip.open(path, "rb"), 2**20) if _is_zipped(path) else path.open("rb")
-
-
-def _records(file: io.BufferedReader, path: Path) -> Iterator[bytes]:
+def _records(file: io.BufferedIOBase, path: Path) -> Iterator[bytes]:
     """Yield the data of every record whose length and data have their checksums."""
     for number in count():
         header, record = file.read(12), f"record {number} of {path}"
@@ -95,10 +92,6 @@ def _checksum(data: bytes) -> bytes:
     return (((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
-class _MalformedError(Exception):
-    """A message that breaks the rules of protocol buffers."""
-
-
 def parse_example(record: bytes, source: str = "the record") -> dict[str, Shaped[np.ndarray, " n"]]:
     """Return the features of a tf.train.Example as flat arrays of uint8 (bytes), float32 or int64.
 
@@ -114,7 +107,7 @@ def parse_example(record: bytes, source: str = "the record") -> dict[str, Shaped
                     for kind, wire, content in _fields(feature):
                         if kind in _PARSERS and wire == _BYTES:
                             features[name] = _PARSERS[kind](content)
-    except (_MalformedError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise PcdnetError(f"{source} is no tf.train.Example ({error}); give a file of such records") from None
     return features
 
@@ -126,7 +119,7 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * (end - 1)
         if byte < 0x80:
             return value & 0xFFFFFFFFFFFFFFFF, at + end
-    raise _MalformedError("a number is longer than ten bytes" if len(data) - at >= 10 else "a number is cut off")
+    raise ValueError("a number is longer than ten bytes" if len(data) - at >= 10 else "a number is cut off")
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
@@ -136,12 +129,12 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
         key, at = _varint(data, at)
         number, wire = key >> 3, key & 7
         if number == 0 or wire not in (_VARINT, _EIGHT, _BYTES, _FOUR):
-            raise _MalformedError(f"a field has number {number} and wire type {wire}")
+            raise ValueError(f"a field has number {number} and wire type {wire}")
         value, end = _varint(data, at) if wire in (_VARINT, _BYTES) else (0, at)
         start = at if wire == _VARINT else end
         stop = {_VARINT: end, _EIGHT: at + 8, _BYTES: end + value, _FOUR: at + 4}[wire]
         if stop > len(data):
-            raise _MalformedError("a field is cut off")
+            raise ValueError("a field is cut off")
         yield number, wire, data[start:stop]
         at = stop
 
@@ -151,7 +144,7 @@ def _contents(data: memoryview, wanted: int, single: int = _BYTES) -> Iterator[m
     for number, wire, content in _fields(data):
         if number == wanted:
             if wire not in (_BYTES, single):
-                raise _MalformedError(f"field {wanted} has wire type {wire}")
+                raise ValueError(f"field {wanted} has wire type {wire}")
             yield content
 
 
@@ -166,7 +159,7 @@ def _bytes_list(data: memoryview) -> UInt8[np.ndarray, " n"]:
 def _float_list(data: memoryview) -> Shaped[np.ndarray, " n"]:
     parts = list(_contents(data, 1, _FOUR))
     if any(len(part) % 4 for part in parts):
-        raise _MalformedError("a float has not four bytes")
+        raise ValueError("a float has not four bytes")
     return np.frombuffer(b"".join(parts), dtype="<f4").astype(np.float32)
 
 

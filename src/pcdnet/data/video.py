@@ -34,7 +34,6 @@ def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Sce
     """Return the frames of a video, at most `limit` of them."""
     view.chosen(limit)  # refuses a limit that is none
     found: dict[int, UInt8[np.ndarray, "H W C"]] = {}
-    total = 0
     for number, frame in islice(images(path, stride=view.stride), limit):
         view.size(frame.shape[:2], f"frames of {path}")
         image = view.image(frame)
@@ -42,8 +41,7 @@ def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Sce
         if image.shape != (H, W, C):
             h, w = image.shape[:2]
             raise PcdnetError(f"{path} changes from {H}x{W} to {h}x{w}; use ", Setting("resize", (H, W)))
-        total += image.size
-        check_memory(total, f"the frames of {path}")
+        check_memory((len(found) + 1) * image.size, f"the frames of {path}")
         found[number] = image if image.base is None else image.copy()  # a crop would keep the whole frame alive
     names = tuple(f"{path.stem}-{number:06}" for number in found)
     return Scenes(images=np.stack([*found.values()]), names=names, name=path.name)
@@ -101,17 +99,16 @@ def _av() -> Any:
 def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
     """The file and its video; whatever PyAV says of it until it is closed is reported as one sentence."""
     av = _av()
-    try:
-        with av.open(str(path.absolute()), format=_container(path), metadata_errors="replace") as container:
-            yield container, _stream(container, path)
-    except av.error.FFmpegError as error:
-        reason = error.strerror or error
-        raise PcdnetError(f"{path} cannot be read as a video ({reason}); give a sound video file") from None
+    with (
+        readable(path, "a video", (av.error.FFmpegError,), "give a sound video file"),
+        av.open(str(path.absolute()), format=_container(path), metadata_errors="replace") as container,
+    ):
+        yield container, _stream(container, path)
 
 
 def _container(path: Path) -> str:
     """The kind of container that the first bytes of a file show."""
-    with readable(path, "a video"), path.open("rb") as file:
+    with path.open("rb") as file:
         start = file.read(12)
     if not start:
         raise PcdnetError(f"{path} is empty; give a sound video file")

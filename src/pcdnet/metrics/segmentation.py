@@ -26,19 +26,14 @@ class Scores:
 
     scenes: int
     """How many scenes were scored."""
-
     fg_ari: float
     """ARI over the pixels that truly belong to objects: what the paper reports."""
-
     ari: float
     """ARI over all pixels, the background being one more group."""
-
     miou: float
     """Mean IoU of true objects with the predicted objects that match them best, one to one."""
-
     count_accuracy: float
     """Share of scenes with the right number of objects."""
-
     perfect: float
     """Share of scenes with an FG-ARI of exactly 1."""
 

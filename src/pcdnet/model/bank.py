@@ -5,30 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import torch
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Float, Int
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from pcdnet.decomposition import BankArrays
 from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
 from pcdnet.model.geometry import support
 
 LEAK = 0.01
 """Slope of the soft clamp outside [0, 1]: small, but enough for a gradient to lead back."""
-
-
-class BankArrays(NamedTuple):
-    """A bank as NumPy arrays."""
-
-    prototypes: Float32[np.ndarray, "P h w"]
-    masks: Float32[np.ndarray, "P h w"]
-    background: Float32[np.ndarray, "H W C"] | None
-    """None stands for black."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,25 +22,22 @@ RESULT = ("image_id", "category_id", "segmentation", "bbox", "score")
 
 def write(results: Results, folder: Path) -> list[Path]:
     """Write both files, each whole or not at all; records are gone through more than once, never held."""
-    categories = [{"id": p + 1, "name": name, "supercategory": "prototype"} for p, name in enumerate(results.names)]
+    kinds, sizes = enumerate(results.names, 1), ((record["name"], *record["size"]) for record in results.records)
+    parts: dict[str, Iterable[dict[str, Any]]] = {
+        "categories": ({"id": number, "name": name, "supercategory": "prototype"} for number, name in kinds),
+        "images": ({"id": n, "file_name": name, "height": h, "width": w} for n, (name, h, w) in enumerate(sizes, 1)),
+        "annotations": _annotations(results.records),
+    }
     with whole_file(folder / FILE) as file:
-        file.write(b'{"info": {"description": "objects that pcdnet found"}, "licenses": [],\n"categories": ')
-        _write_list(file, categories)
-        file.write(b',\n"images": ')
-        _write_list(file, _images(results.records))
-        file.write(b',\n"annotations": ')
-        _write_list(file, _annotations(results.records))
+        file.write(b'{"info": {"description": "objects that pcdnet found"}, "licenses": []')
+        for name, values in parts.items():
+            file.write(f',\n"{name}": '.encode())
+            _write_list(file, values)
         file.write(b"}\n")
     with whole_file(folder / RESULTS) as file:
         _write_list(file, ({key: one[key] for key in RESULT} for one in _annotations(results.records)))
         file.write(b"\n")
     return [folder / FILE, folder / RESULTS]
-
-
-def _images(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-    for number, record in enumerate(records, start=1):
-        height, width = record["size"]
-        yield {"id": number, "file_name": record["name"], "height": height, "width": width}
 
 
 def _annotations(records: Iterable[Record]) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,22 +21,11 @@ _WIDTH, _HEIGHT = 360, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 10, 24
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Curve:
-    """A picture of numbers over steps, and what it shows."""
-
-    name: str
-    note: str
-    """More about it, in a few words."""
-    last: str
-    """The last value, written out."""
-    svg: Markup
-
-
-def learning_curves(metrics: Sequence[Mapping[str, Any]], prototypes: int) -> list[Curve]:
+def learning_curves(metrics: Sequence[Mapping[str, Any]], prototypes: int) -> list[tuple[str, str, str, Markup]]:
     """Loss, quality, error and use over the steps of a run, from the lines of its metrics; those that are known.
 
-    Quality is FG-ARI, or F1 where the ground truth is boxes only.
+    Each has a name, a note, its last value and its picture. Quality is FG-ARI, or F1 where the ground truth is boxes
+    only.
     """
     validations = [{"step": line["step"], **line["validation"]} for line in metrics if "validation" in line]
     quality = "fg_ari" if _series(validations, "fg_ari") else "f1"
@@ -48,7 +36,7 @@ def learning_curves(metrics: Sequence[Mapping[str, Any]], prototypes: int) -> li
         ("prototypes in use", f"of {prototypes}", ".0f", _series(metrics, "in_use"), (False, 0, prototypes)),
     ]
     return [
-        Curve(name=name, note=note, last=format(points[-1][1], form), svg=svg)
+        (name, note, format(points[-1][1], form), svg)
         for name, note, form, points, (log, low, high) in known
         if (svg := curve(points, log=log, low=low, high=high))
     ]

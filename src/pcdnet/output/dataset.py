@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from pcdnet.data.tetrominoes import SPRITES, TetrominoScenes
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import whole_file
 from pcdnet.scene import Scenes
 
@@ -53,5 +53,5 @@ def checked_target(path: str | Path, *, force: bool) -> Path:
     if path.suffix != ".npz":
         raise PcdnetError(f"{path} is no .npz file; use {path.with_suffix('.npz')}")
     if path.exists() and not force:
-        raise PcdnetError(f"{path} exists already; use --force to overwrite it, or choose another name")
+        raise PcdnetError(f"{path} exists already; use ", Setting("force", True), " to overwrite it, or another name")
     return path

@@ -13,7 +13,7 @@ from pcdnet.data.inputs import find_inputs
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
 from pcdnet.output.formats import checked_formats
-from pcdnet.output.journal import Journal, checked_folder
+from pcdnet.output.journal import Journal
 from pcdnet.output.pipeline import PICTURES, Pipeline
 from pcdnet.output.record import Results
 from pcdnet.output.summary import Summary
@@ -85,6 +85,17 @@ def decompose_files(
     -------
     Decomposed
         What was written, what was found, and which files could not be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pcdnet import ModelConfig
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (40, 30)).save(f"{folder}/new.png")
+    ...     done = decompose_files(PCDNet(ModelConfig()), f"{folder}/new.png", f"{folder}/results", quiet=True)
+    ...     [path.name for path in done.files]
+    ['decompositions.jsonl']
     """
     chosen, out = checked_formats(formats), Path(out)
     if stride < 1:
@@ -95,7 +106,6 @@ def decompose_files(
     model = source
     if resize and model.image_size is None:
         raise PcdnetError("the model has no background, so images may have any size; leave out ", Setting("resize"))
-    checked_folder(out, force=force)
     settings = {"pcdnet": pcdnet.__version__, "model": _digest(model), "resize": resize}
     with Journal(out, settings, force=force) as journal:
         pictures = any(each.writer is None for each in chosen)

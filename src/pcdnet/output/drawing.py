@@ -56,6 +56,15 @@ def figure(
     -------
     matplotlib.figure.Figure
         `pcdnet.output.figures.save_figure` writes it as PNG, SVG or PDF.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pcdnet import ModelConfig, PCDNet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     PCDNet(ModelConfig(num_prototypes=4)).save(folder)
+    ...     figure(folder, "prototypes")
+    <Figure size ...>
     """
     if not 1 <= count <= MOST:
         raise PcdnetError(Setting("count", count), f" scenes do not fit a figure; give 1 to {MOST}")
@@ -63,22 +72,19 @@ def figure(
         raise PcdnetError(Setting("seed", seed), " cannot be used; give 0 or more")
     run = RunFolder.open(source)
     model = run.load_model(device)
-    prototypes, masks, background = model.bank().to_numpy()
-    names = [model.names.given.get(p, str(p)) for p in range(len(prototypes))]
+    bank, names = model.bank().to_numpy(), [model.names.given.get(p, str(p)) for p in range(len(model.names))]
     if kind == "prototypes":
-        return prototype_sheet(prototypes, masks, names)
+        return prototype_sheet(bank, names)
     pixels = _images(run, data, count, seed, view)
     found, images = model.decompose_all(pixels), pixels.astype(np.float32) / 255
     if kind == "segmentation":
-        return segmentation_sheet(images, found, prototypes, masks, names)
-    # Where the background is not black, objects may be: grey shows dark ones and bright ones alike.
-    return object_sheet(images, found, prototypes, masks, behind=0.0 if background is None else 0.5)
+        return segmentation_sheet(images, found, bank, names)
+    return object_sheet(images, found, bank)
 
 
 def _images(run: RunFolder, data: str | None, count: int, seed: int, view: View) -> UInt8[np.ndarray, "n H W C"]:
     """The images of a figure: generated ones by their seed, of others a choice, in their order."""
-    name = data or (run.origin.data if run.origin is not None else None)
-    generated = name is not None and is_generated(name)
+    generated = is_generated(data or run.data)
     scenes = run.held_out(data, count=count if generated else CHOSEN_FROM, seed=TEST_SEED + seed, view=view)
     if generated or len(scenes) <= count:
         return scenes.images

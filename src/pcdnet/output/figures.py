@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Integer, UInt8
+from jaxtyping import Float, UInt8
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from pcdnet.colours import as_hex, as_rgb, coloured, instance_colours, prototype_colours
-from pcdnet.decomposition import Decomposition
+from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
 from pcdnet.output.sheet import EDGE, GAP, HEADER, INK, TEXT_WIDTH, Bands, Grid, Sheet, fitting_scale, readable_scale
@@ -36,31 +36,25 @@ SHADES = (0.0, 0.5, -0.3, 0.25, -0.15)
 """Objects of a kind differ by these: towards white where positive, towards black where negative."""
 
 
-def prototype_sheet(
-    prototypes: Float[np.ndarray, "P h w"], masks: Float[np.ndarray, "P h w"], names: Sequence[str] | None = None
-) -> Figure:
+def prototype_sheet(bank: BankArrays, names: Sequence[str] | None = None) -> Figure:
     """The prototypes with their masks below them, each framed in the colour that it has in semantic maps.
 
     Above them are their numbers, or names if these are given; names too long for the place are cut.
     """
-    bank = Bands(prototypes, masks, names)
-    sheet = Sheet(height=2 * EDGE + bank.height, width=2 * EDGE + bank.width)
-    bank.draw(sheet, EDGE, EDGE)
+    bands = Bands(bank, names)
+    sheet = Sheet(height=2 * EDGE + bands.height, width=2 * EDGE + bands.width)
+    bands.draw(sheet, EDGE, EDGE)
     return sheet.figure
 
 
-def decomposition_sheet(
-    images: Float[np.ndarray, "n H W C"], decompositions: Sequence[Decomposition], layers: int | None = None
-) -> Figure:
-    """A row per scene: the image, its reconstruction, object by object front to back, and the label maps.
+def decomposition_sheet(images: Float[np.ndarray, "n H W C"], decompositions: Sequence[Decomposition]) -> Figure:
+    """A row per scene: the image, its reconstruction, object by object front to back (at most 6), and the label maps.
 
-    `layers` is how many objects are shown one by one: as many as there are, but at most 6, if not given.
     Prototypes have the colours of `prototype_sheet` in the semantic map; the n-th object from the front has the
     colour of the n-th heading in the instance map.
     """
     scenes = _paired(images, decompositions)
-    if layers is None:
-        layers = min(LAYERS, max(map(len, decompositions)))
+    layers = min(LAYERS, max(map(len, decompositions)))
     inks = {f"object {n}": as_hex(colour // 4 * 3) for n, colour in enumerate(instance_colours(layers), start=1)}
     rows = []
     for image, found in scenes:
@@ -72,38 +66,28 @@ def decomposition_sheet(
 
 
 def object_sheet(
-    images: Float[np.ndarray, "n H W C"],
-    decompositions: Sequence[Decomposition],
-    prototypes: Float[np.ndarray, "P h w"],
-    masks: Float[np.ndarray, "P h w"],
-    *,
-    behind: float = 0.0,
+    images: Float[np.ndarray, "n H W C"], decompositions: Sequence[Decomposition], bank: BankArrays
 ) -> Figure:
     """A row per scene: the image, its reconstruction, and its objects alone, front to back, whole even where hidden.
 
     Of small images with few objects each object has a canvas of its own. Objects of others are cut out, in the
-    frames of their prototypes, over a grey of value `behind`, each framed in the colour of its prototype.
+    frames of their prototypes, each framed in the colour of its prototype.
     """
     pairs = [[as_rgb(image), as_rgb(found.reconstruction)] for image, found in _paired(images, decompositions)]
     width, most = images.shape[2], max(map(len, decompositions))
-    whole = width <= SMALL and most <= LAYERS
-    if not whole:
-        frame = (slice(None), *tight_frame(masks))
-        prototypes, masks = prototypes[frame], masks[frame]
-    alone = [object_pictures(found, prototypes, masks, behind=behind, canvas=whole) for found in decompositions]
-    if whole:
-        objects = dict.fromkeys((f"object {n + 1}" for n in range(most)), INK)
-        rows = list(zip(pairs, alone, strict=True))
-        return _table(rows, [dict.fromkeys(PAIR, INK), objects], readable_scale(width)).figure
-    kinds = [found.prototype_ids for found in decompositions]
-    return _pulled_apart(pairs, alone, kinds, prototypes.shape[1:], fitting_scale(width, 4))
+    if width > SMALL or most > LAYERS:
+        return _pulled_apart(pairs, decompositions, bank, fitting_scale(width, 4))
+    headings = [dict.fromkeys(PAIR, INK), dict.fromkeys((f"object {n + 1}" for n in range(most)), INK)]
+    rows = [
+        (pair, object_pictures(found, bank, canvas=True)) for pair, found in zip(pairs, decompositions, strict=True)
+    ]
+    return _table(rows, headings, readable_scale(width)).figure
 
 
 def segmentation_sheet(
     images: Float[np.ndarray, "n H W C"],
     decompositions: Sequence[Decomposition],
-    prototypes: Float[np.ndarray, "P h w"],
-    masks: Float[np.ndarray, "P h w"],
+    bank: BankArrays,
     names: Sequence[str] | None = None,
 ) -> Figure:
     """A row per scene: the image, its reconstruction, and the label maps; below them the prototypes as a legend.
@@ -118,9 +102,9 @@ def segmentation_sheet(
         for image, found in _paired(images, decompositions)
     ]
     width = int(len(headings) * (images.shape[2] * scale + GAP))
-    bank = Bands(prototypes, masks, names, widest=max(width, TEXT_WIDTH // 2))
-    sheet = _table(rows, [headings], scale, below=bank.height + 2 * GAP, least=2 * EDGE + bank.width)
-    bank.draw(sheet, sheet.height - EDGE - bank.height, (sheet.width - bank.width) // 2)
+    bands = Bands(bank, names, widest=max(width, TEXT_WIDTH // 2))
+    sheet = _table(rows, [headings], scale, below=bands.height + 2 * GAP, least=2 * EDGE + bands.width)
+    bands.draw(sheet, sheet.height - EDGE - bands.height, (sheet.width - bands.width) // 2)
     return sheet.figure
 
 
@@ -134,29 +118,23 @@ def panels(image: Float[np.ndarray, "H W C"], found: Decomposition) -> dict[str,
     }
 
 
-def object_pictures(
-    found: Decomposition,
-    prototypes: Float[np.ndarray, "P h w"],
-    masks: Float[np.ndarray, "P h w"],
-    *,
-    behind: float = 0.0,
-    canvas: bool = False,
-) -> list[UInt8[np.ndarray, "H W 3"]]:
-    """Every object alone over a grey, front to back, whole even where others hide it.
+def object_pictures(found: Decomposition, bank: BankArrays, *, canvas: bool) -> list[UInt8[np.ndarray, "H W 3"]]:
+    """Every object alone, front to back, whole even where others hide it.
 
-    Each comes in the frame of its prototype or, with `canvas`, at its place in a picture as large as the image.
+    Each is cut out or, with `canvas`, at its place in a picture as large as the image. Behind it is black or, where the
+    background is not, grey, which shows dark objects and bright ones alike.
     """
-    (H, W), (h, w) = found.instances.shape, prototypes.shape[1:]
-    pictures = []
+    (H, W), (h, w) = found.instances.shape, bank.masks.shape[1:]
+    behind, pictures = 0.0 if bank.background is None else 0.5, []
     for prototype, (row, column), colour in zip(found.prototype_ids, found.positions, found.colours, strict=True):
-        mask = masks[prototype][..., None].clip(0, 1)
-        picture = mask * prototypes[prototype][..., None] * colour + (1 - mask) * behind
+        mask = bank.masks[prototype][..., None].clip(0, 1)
+        picture = mask * bank.prototypes[prototype][..., None] * colour + (1 - mask) * behind
         if canvas:
             # Frames may hang over the border, by less than their size.
             wide = np.full((H + 2 * h, W + 2 * w, picture.shape[2]), behind)
             wide[row + h : row + 2 * h, column + w : column + 2 * w] = picture
             picture = wide[h : h + H, w : w + W]
-        pictures.append(as_rgb(picture))
+        pictures.append(as_rgb(picture if canvas else picture[tight_frame(bank.masks)]))
     return pictures
 
 
@@ -256,28 +234,28 @@ def _table(
 
 def _pulled_apart(
     pairs: Sequence[Sequence[UInt8[np.ndarray, "_ _ 3"]]],
-    alone: Sequence[Sequence[UInt8[np.ndarray, "h w 3"]]],
-    kinds: Sequence[Integer[np.ndarray, "_"]],
-    frame: tuple[int, int],
+    found: Sequence[Decomposition],
+    bank: BankArrays,
     scale: float,
 ) -> Figure:
     """A row per scene: two panels, and beside them a grid of cut-outs, numbered front to back."""
+    alone = [object_pictures(one, bank, canvas=False)[:CUT_OUTS] for one in found]
+    frame = bank.masks[0][tight_frame(bank.masks)].shape
     size = _size(pairs[0][0], scale)
     lefts = (EDGE, EDGE + size[1] + GAP)
     left = EDGE + 2 * (size[1] + GAP) + GAP
     room = max(TEXT_WIDTH - EDGE - left, 4 * (frame[1] + GAP))
     # Cut-outs may stand a little taller than wide images, or they would be tiny beside them.
-    grid = Grid.fitting(frame, min(CUT_OUTS, max(map(len, alone))), room, max(size[0], size[1] * 3 // 5))
-    heights = [max(size[0], grid.height(min(CUT_OUTS, len(objects)))) for objects in alone]
+    grid = Grid.fitting(frame, max(map(len, alone)), room, max(size[0], size[1] * 3 // 5))
+    heights = [max(size[0], grid.height(len(objects))) for objects in alone]
     sheet = Sheet(height=2 * EDGE + HEADER + sum(heights) + 2 * GAP * (len(pairs) - 1), width=left + room + EDGE)
     for place, heading in zip(lefts, PAIR, strict=True):
         sheet.text(EDGE + HEADER - 10, place + size[1] / 2, heading)
     sheet.text(EDGE + HEADER - 10, left + room / 2, "objects, front to back")
     top = EDGE + HEADER
-    for pair, objects, colours, height in zip(pairs, alone, map(prototype_colours, kinds), heights, strict=True):
+    for pair, objects, one, height in zip(pairs, alone, found, heights, strict=True):
         for place, picture in zip(lefts, pair, strict=True):
             sheet.panel(top, place, size, picture)
-        for n, picture in enumerate(objects[:CUT_OUTS]):
-            grid.draw(sheet, top, left, n, picture, colours[n])
+        grid.draw(sheet, top, left, objects, one.prototype_ids.tolist())
         top += height + 2 * GAP
     return sheet.figure

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,17 +27,19 @@ FORMAT = "pcdnet-journal-1"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the journal knows of an image."""
+    """What the journal knows of an image, or of a file of many that was read to its end."""
 
     stamp: tuple[int, int]
     """Size and time of the file that it came from."""
-    drawn: str
-    """What its pictures were drawn with; empty where none were."""
     place: int
     """Where its line begins."""
+    drawn: str
+    """What its pictures were drawn with; empty where none were."""
+    count: int
+    """How many images it is about: 1, or as many as the file of many turned out to hold."""
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """The journal of a folder of results, open for reading and adding; only one process at a time may have it."""
 
     def __init__(self, folder: Path, settings: dict[str, Any], *, force: bool = False) -> None:
@@ -48,19 +50,16 @@ class Journal:
         self._path = checked_folder(folder, force=force) / FILE
         self._file = locked_file(self._path)
         self.entries: dict[str, Entry] = {}
-        self.whole: dict[str, tuple[tuple[int, int], int]] = {}
-        head = json.loads(json.dumps({"format": FORMAT, **settings}))
-        former = self._head()
-        self.anew = former is not None and (force or former != head)
+        head = {"format": FORMAT, **settings}
+        former = self._file.readline(2**16)
+        same = former == _text(head)
+        self.anew = former.endswith(b"\n") and (force or not same)
         """Whether results were there that are of no use any more."""
-        if former == head and not force:
+        if same and not force:
             self._read()
         else:
             self._file.truncate(0)
             self.add([head])
-
-    def __enter__(self) -> Journal:
-        return self
 
     def __exit__(self, *error: object) -> None:
         with suppress(OSError):  # what could not be written was reported when it was
@@ -68,7 +67,7 @@ class Journal:
 
     def add(self, lines: Sequence[dict[str, Any]]) -> None:
         """Add lines at the end, safe from whatever comes."""
-        texts = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
+        texts = list(map(_text, lines))
         try:
             place = self._file.seek(0, os.SEEK_END)
             self._file.write(b"".join(texts))
@@ -80,27 +79,14 @@ class Journal:
             self._take(line, place)
             place += len(text)
 
-    def done(self, image: str, stamp: tuple[int, int]) -> Entry | None:
-        """What is known of an image whose file has not changed since."""
-        entry = self.entries.get(image)
+    def done(self, name: str, stamp: tuple[int, int]) -> Entry | None:
+        """What is known of an image, or of a file of many, if the file has not changed since."""
+        entry = self.entries.get(name)
         return entry if entry is not None and entry.stamp == stamp else None
-
-    def count(self, source: str, stamp: tuple[int, int]) -> int | None:
-        """How many images a file of many turned out to hold, if it was read to its end and has not changed since."""
-        former, count = self.whole.get(source, (None, None))
-        return count if former == stamp else None
 
     def records(self, places: Sequence[int]) -> Records:
         """The records at those places, read when they are gone through."""
         return Records(self._file, places)
-
-    def _head(self) -> dict[str, Any] | None:
-        self._file.seek(0)
-        with suppress(ValueError):
-            head = json.loads(self._file.readline(2**16))
-            if isinstance(head, dict):
-                return head
-        return None
 
     def _read(self) -> None:
         """Take in the lines after the first, up to the one that was cut off."""
@@ -115,11 +101,9 @@ class Journal:
         self._file.truncate()
 
     def _take(self, line: dict[str, Any], place: int) -> None:
-        """Know from now on what a line says of an image, or of a file of many."""
-        if "record" in line:
-            self.entries[line["record"]["name"]] = Entry(tuple(line["stamp"]), line["drawn"], place)
-        elif "count" in line:
-            self.whole[line["source"]] = (tuple(line["stamp"]), line["count"])
+        if "stamp" in line:  # the first line has none
+            name = line["source"] if "count" in line else line["record"]["name"]
+            self.entries[name] = Entry(tuple(line["stamp"]), place, line.get("drawn", ""), line.get("count", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +134,7 @@ def checked_folder(folder: Path, *, force: bool) -> Path:
         cure = Setting("out"), ", or add ", Setting("force", True), " to write there"
         raise PcdnetError(f"{folder} holds other things than results; choose another ", *cure)
     return made(folder)
+
+
+def _text(line: dict[str, Any]) -> bytes:
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Integer, Shaped, UInt8
+from jaxtyping import Bool, Float, Integer, UInt8
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib import colormaps
 from PIL import Image, features
 
 from pcdnet.colours import as_hex, as_rgb, prototype_colours
-from pcdnet.decomposition import Decomposition
+from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.files import whole_file
 from pcdnet.output.curves import learning_curves
-from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels, tight_frame
+from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels
 from pcdnet.output.scores import known_scores
 from pcdnet.training.events import in_words, listed
 
@@ -53,8 +53,7 @@ class BankHealth:
     @property
     def idle(self) -> Bool[np.ndarray, "P"]:
         """Which are hardly ever chosen."""
-        idle: Bool[np.ndarray, "P"] = self.usage < IDLE / len(self.usage)
-        return idle
+        return np.asarray(self.usage < IDLE / len(self.usage))
 
     def nearest(self, p: int) -> int | None:
         """The other prototype that is most alike, if there is another."""
@@ -103,9 +102,7 @@ class Page:
     """How long training took, in words."""
     scores: Mapping[str, Any]
     """Scores by the names of `eval --json`; those that are None or missing are left out."""
-    prototypes: Float[np.ndarray, "P h w"]
-    masks: Float[np.ndarray, "P h w"]
-    background: Float[np.ndarray, "H W C"] | None = None
+    bank: BankArrays
     names: Mapping[int, str] = field(default_factory=dict)
     """What a person calls the prototypes, those that have a name."""
     health: BankHealth
@@ -162,11 +159,11 @@ def render(page: Page) -> str:
         page=page,
         scores=list(known_scores(page.scores)),
         summary=_summary(page.health),
-        colours=prototype_colours(np.arange(len(page.prototypes))),
+        colours=prototype_colours(np.arange(len(page.bank.prototypes))),
         alike=ALIKE,
-        curves=learning_curves(page.metrics, len(page.prototypes)),
+        curves=learning_curves(page.metrics, len(page.bank.prototypes)),
         events=in_words(line for line in page.metrics if "event" in line),
-        gallery=_gallery(page),
+        gallery=list(_gallery(page)),
     )
 
 
@@ -181,37 +178,29 @@ def _summary(health: BankHealth) -> str:
     return f"{P} prototypes: {use}; {alike}."
 
 
-def _gallery(page: Page) -> list[dict[str, Any]]:
+def _gallery(page: Page) -> Iterator[dict[str, Any]]:
     """The scenes with their whole pictures, and their objects alone: on canvases if these are small, else cut out."""
     few = max((len(exhibit.found) for exhibit in page.gallery), default=0) <= LAYERS
-    behind = 0.0 if page.background is None else 0.5
-    frame = (slice(None), *tight_frame(page.masks))
-    scenes = []
+    names = ("image", "painted", f"left over, x{BRIGHTER}", "kinds", "objects")
     for exhibit in page.gallery:
         found, whole = exhibit.found, few and exhibit.image.shape[1] <= SMALL
         image, painted, semantics, instances = panels(exhibit.image, found).values()
         left = as_rgb(BRIGHTER * np.abs(exhibit.image - found.reconstruction))
-        names = ("image", "painted", f"left over, x{BRIGHTER}", "kinds", "objects")
-        bank = (page.prototypes, page.masks) if whole else (page.prototypes[frame], page.masks[frame])
-        alone = object_pictures(found, *bank, behind=behind, canvas=whole)[:SHOWN_OBJECTS]
-        scenes.append(
-            {
-                "exhibit": exhibit,
-                "pictures": zip(names, (image, painted, left, semantics, instances), strict=True),
-                "objects": list(zip(alone, found.prototype_ids.tolist(), strict=False)),
-                "more": len(found) - len(alone),
-                "whole": whole,
-            }
-        )
-    return scenes
+        alone = object_pictures(found, page.bank, canvas=whole)[:SHOWN_OBJECTS]
+        yield {
+            "exhibit": exhibit,
+            "pictures": zip(names, (image, painted, left, semantics, instances), strict=True),
+            "objects": list(zip(alone, found.prototype_ids.tolist(), strict=False)),
+            "more": len(found) - len(alone),
+            "whole": whole,
+        }
 
 
 def _picture(values: Float[np.ndarray, "H W *C"] | UInt8[np.ndarray, "H W 3"]) -> str:
     """A picture, of 8 bits or of values in [0, 1], as the text of a data address, small enough to be mailed."""
     pixels = values if values.dtype == np.uint8 else as_rgb(np.atleast_3d(values))
-    grey = bool((pixels == pixels[..., :1]).all())
-    flat: Shaped[np.ndarray, "..."] = np.ascontiguousarray(pixels[..., 0] if grey else pixels)
-    picture = Image.fromarray(flat)
+    grey = (pixels == pixels[..., :1]).all()
+    picture = Image.fromarray(np.ascontiguousarray(pixels[..., 0] if grey else pixels))
     if max(picture.size) > LARGEST:
         picture.thumbnail((LARGEST, LARGEST))
     buffer, kind = io.BytesIO(), "png"

@@ -79,8 +79,7 @@ def overlay(image: UInt8[np.ndarray, "H W C"], found: Decomposition, names: Name
 def _edges(labels: Int32[np.ndarray, "h w"], width: int) -> Bool[np.ndarray, "h w"]:
     """The dots of objects that are at most so many dots away from something else, the picture's border included."""
     windows = sliding_window_view(np.pad(labels, width, constant_values=-1), labels.shape)[::width, ::width]
-    edge: Bool[np.ndarray, "h w"] = (labels > 0) & (windows != labels).any(axis=(0, 1))
-    return edge
+    return np.asarray((labels > 0) & (windows != labels).any(axis=(0, 1)))
 
 
 def _plate(draw: ImageDraw.ImageDraw, top: int, left: int, words: str, colour: UInt8[np.ndarray, "3"]) -> None:

@@ -46,7 +46,7 @@ class Pipeline:
         names = json.dumps(list(model.names)).encode()
         self._drawn = hashlib.sha256(names).hexdigest()[:16] if pictures else ""
         self._images: list[tuple[Input, int]] = []  # all that were looked at, in the order of the inputs
-        self._counts = [self._count(one) for one in inputs]
+        self._counts = [one.count(stride) if (known := self._known(one)) is None else known for one in inputs]
         self.total = max(1, sum(self._counts))
         """Images to look at, as far as is known in advance; at least 1."""
         self.known = self.fresh = 0
@@ -89,7 +89,7 @@ class Pipeline:
     def _pictures(self, one: Input) -> Iterator[Picture | None]:
         """The images of an input that are still to be explained; None for each that is not."""
         many, config = one.source.many, self._model.config
-        known = self._journal.count(self._source(one), one.stamp) if many else 1
+        known = self._known(one) if many else 1
         step, count = self._stride if one.source.strided else 1, 0
         numbers = range(0, step * (known or 0), step)
         done = bool(numbers) and all(self._done(one, number) for number in numbers)  # then no file need be opened
@@ -135,9 +135,10 @@ class Pipeline:
             self.failed[one.name] = reason = error.worded(self._say)
             to_stderr(printable(f"skipped {one.name}: {reason.removeprefix(f'{one.name} ')}"))
 
-    def _count(self, one: Input) -> int:
-        known = self._journal.count(self._source(one), one.stamp)
-        return one.count(self._stride) if known is None else known
+    def _known(self, one: Input) -> int | None:
+        """How many images an input holds, if it was read to its end before."""
+        whole = self._journal.done(self._source(one), one.stamp)
+        return None if whole is None else whole.count
 
     def _source(self, one: Input) -> str:
         """The input as the journal knows it as a whole."""

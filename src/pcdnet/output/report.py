@@ -17,7 +17,7 @@ from pcdnet.config import Config
 from pcdnet.data.opening import to_scenes
 from pcdnet.data.sources import TEST_SEED
 from pcdnet.data.view import UNCHANGED, View
-from pcdnet.decomposition import Decomposition
+from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.metrics import foreground_ari
 from pcdnet.model.composition import OPAQUE
@@ -85,6 +85,15 @@ def report(
     -------
     WrittenReport
         Where the page is, and the scores on it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pcdnet import ModelConfig, PCDNet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = report(PCDNet(ModelConfig()), "tetrominoes", out=f"{folder}/page.html", count=2)
+    ...     page.path.name, page.scores.scenes
+    ('page.html', 2)
     """
     if out is not None and Path(out).suffix != ".html":
         raise PcdnetError(f"{out} is no .html file; use {Path(out).with_suffix('.html')}")
@@ -117,10 +126,9 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
     counted = scenes.first(COUNTED)
     found = model.decompose_all(counted.images)
     bank = model.bank()
-    prototypes, masks, background = bank.to_numpy()
-    usage, error = bank_use(counted.images.astype(np.float32) / 255, found, len(prototypes))
+    usage, error = bank_use(counted.images.astype(np.float32) / 255, found, len(bank.masks))
     metrics = [] if run is None else run.metrics()
-    splits = np.zeros(len(prototypes), dtype=np.int64)
+    splits = np.zeros(len(bank.masks), dtype=np.int64)
     for line in metrics:
         if line.get("event") == "split":
             splits[[line["prototype"], line["source"]]] = line["step"]
@@ -129,12 +137,10 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
         data=f"{len(scenes):,} scenes: {scenes.name}",
         training=training_words(metrics),
         scores=scores.to_dict(),
-        prototypes=prototypes,
-        masks=masks,
-        background=background,
+        bank=bank.to_numpy(),
         names=model.names.given,
         health=BankHealth(usage=usage, error=error, likeness=likeness(bank).numpy(), changed=splits),
-        sightings=sightings(found, prototypes, masks),
+        sightings=sightings(found, bank.to_numpy()),
         metrics=metrics,
         gallery=gallery(counted, found),
         ranking=f"{'' if counted.labels is None else 'FG-ARI, then by '}the squared error that is left",
@@ -179,20 +185,18 @@ def _picked(order: list[int]) -> list[tuple[str, int]]:
     return [(titles[place], index) for place, index in enumerate(order) if place in titles]
 
 
-def sightings(
-    found: Sequence[Decomposition], prototypes: Float[np.ndarray, "P h w"], masks: Float[np.ndarray, "P h w"]
-) -> list[Sightings]:
+def sightings(found: Sequence[Decomposition], bank: BankArrays) -> list[Sightings]:
     """What the objects of every prototype looked like, and where they were."""
+    seen = [Sightings() for _ in bank.masks]
     if not any(map(len, found)):
-        return [Sightings() for _ in prototypes]
+        return seen
     kinds = np.concatenate([thing.prototype_ids for thing in found])
     colours = np.concatenate([thing.colours for thing in found])
-    centres = np.concatenate([thing.positions for thing in found]) + np.array(masks.shape[1:]) / 2
+    centres = np.concatenate([thing.positions for thing in found]) + np.array(bank.masks.shape[1:]) / 2
     # A colour multiplies the prototype, so what is seen is the colour times the brightness under the mask.
-    inside = masks * (masks > OPAQUE)
-    bright = (prototypes * inside).sum(axis=(1, 2)) / np.maximum(inside.sum(axis=(1, 2)), 1e-6)
+    inside = bank.masks * (bank.masks > OPAQUE)
+    bright = (bank.prototypes * inside).sum(axis=(1, 2)) / np.maximum(inside.sum(axis=(1, 2)), 1e-6)
     size: tuple[int, int] = found[0].instances.shape
-    seen = [Sightings() for _ in prototypes]
     for p in np.unique(kinds):
         own = kinds == p
         seen[p] = Sightings(colours=usual_colours(colours[own] * bright[p]), places=where(centres[own], size))
@@ -216,9 +220,7 @@ def usual_colours(colours: Float[np.ndarray, "n C"]) -> list[tuple[UInt8[np.ndar
 def where(centres: Float[np.ndarray, "n 2"], size: tuple[int, int]) -> Float[np.ndarray, "rows columns"]:
     """How often objects were where, on a coarse, slightly blurred grid; what is outside counts at the border."""
     cell = max(1.0, max(size) / CELLS)
-    rows, columns = (max(1, round(side / cell)) for side in size)
-    grid = np.zeros((rows, columns))
-    places = (centres / np.array(size) * (rows, columns)).astype(int).clip(0, (rows - 1, columns - 1))
+    grid = np.zeros([max(1, round(side / cell)) for side in size])
+    places = (centres / np.array(size) * grid.shape).astype(int).clip(0, np.array(grid.shape) - 1)
     np.add.at(grid, tuple(places.T), 1)
-    smooth: Float[np.ndarray, "rows columns"] = gaussian_filter(grid, 1.0, mode="reflect")
-    return smooth
+    return np.asarray(gaussian_filter(grid, 1.0, mode="reflect"))

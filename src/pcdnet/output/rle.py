@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int, Int32
 
-_DIGITS = 8  # of five bits: lengths up to 2**39
-
 
 def encode(instances: Int32[np.ndarray, "B H W"], counts: list[int]) -> list[list[str]]:
     """The masks of the objects of every image, from label maps in which 1, 2, ... are an image's objects.
@@ -38,17 +36,15 @@ def _lengths(
     owner: Int[np.ndarray, "R"], start: Int[np.ndarray, "R"], end: Int[np.ndarray, "R"], total: int, objects: int
 ) -> tuple[Int[np.ndarray, "L"], Int[np.ndarray, "L"]]:
     """Lengths of runs, zeros and ones in turn, and whose they are, from the runs of ones sorted by object."""
-    new = np.ones(len(owner), bool)
-    new[1:] = owner[1:] != owner[:-1]
-    before = np.where(new, 0, np.concatenate([[0], end[:-1]]))  # where the zeros before a run of ones begin
-    pairs = np.stack([start - before, end - start], axis=1).reshape(-1)
-    covered = np.zeros(objects, np.int64)
-    covered[owner] = end  # the last run of an object is the last to be written
-    rest = (covered < total).nonzero()[0]
-    lengths = np.concatenate([pairs, total - covered[rest]])
-    owners = np.concatenate([owner.repeat(2), rest])
+    owners = np.concatenate([owner.repeat(2), np.arange(objects)])
     order = np.argsort(owners, kind="stable")
-    return lengths[order], owners[order]
+    # Where a run ends: the zeros before ones, the ones, and after all of an object's the picture.
+    edges = np.concatenate([np.stack([start, end], axis=1).reshape(-1), np.full(objects, total)])[order]
+    owners = owners[order]
+    first = np.diff(owners, prepend=-1) > 0
+    lengths = np.where(first, edges, np.diff(edges, prepend=0))
+    kept = (lengths > 0) | ~np.append(first[1:], True)  # a picture that ends with ones has no zeros behind them
+    return lengths[kept], owners[kept]
 
 
 def _words(lengths: Int[np.ndarray, "L"], owners: Int[np.ndarray, "L"], objects: int) -> list[str]:
@@ -56,21 +52,12 @@ def _words(lengths: Int[np.ndarray, "L"], owners: Int[np.ndarray, "L"], objects:
     # The first three runs stand as they are.
     third = np.zeros(len(lengths), bool)
     third[3:] = owners[3:] == owners[:-3]
-    left = lengths.copy()
-    left[2:] -= np.where(third[2:], lengths[:-2], 0)
-    digits = np.zeros((len(left), _DIGITS), np.uint8)
-    used = np.zeros((len(left), _DIGITS), bool)
-    going = np.ones(len(left), bool)
-    for place in range(_DIGITS):
-        digit = left & 31
-        left >>= 5
-        more = going & (left != np.where(digit & 16, -1, 0))  # the fifth bit is the sign
-        digits[:, place] = digit + 32 * more + 48
-        used[:, place] = going
-        if not more.any():
-            break
-        going = more
-    text = digits[used].tobytes().decode("ascii")
-    sizes = np.bincount(owners, weights=used.sum(axis=1), minlength=objects).astype(np.int64)
-    ends = np.cumsum(sizes).tolist()
+    values = lengths.copy()
+    values[2:] -= np.where(third[2:], lengths[:-2], 0)
+    bits = np.frexp(np.where(values < 0, ~values, values).astype(np.float64))[1]  # and one more, the sign
+    counts = (bits + 5) // 5
+    place = np.arange(counts.max(initial=0))
+    digits = (values[:, None] >> 5 * place & 31) + 32 * (place < counts[:, None] - 1) + 48
+    text = digits[place < counts[:, None]].astype(np.uint8).tobytes().decode("ascii")
+    ends = np.bincount(owners, weights=counts, minlength=objects).astype(np.int64).cumsum().tolist()
     return [text[begin:end] for begin, end in zip([0, *ends[:-1]], ends, strict=True)] if ends else []

@@ -7,11 +7,11 @@ wide as the text of a paper, where the frames of the images allow it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import BboxImage
@@ -19,6 +19,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox, TransformedBbox
 
 from pcdnet.colours import as_rgb, prototype_colours
+from pcdnet.decomposition import BankArrays
 from pcdnet.errors import PcdnetError
 
 DPI = 300
@@ -60,17 +61,13 @@ class Sheet:
         self.height, self.width = height, width
 
     def panel(
-        self,
-        top: int,
-        left: int,
-        size: tuple[int, int],
-        picture: UInt8[np.ndarray, "H W 3"],
-        frame: UInt8[np.ndarray, "3"] | None = None,
+        self, top: int, left: int, size: tuple[int, int], picture: UInt8[np.ndarray, "H W 3"], kind: int | None = None
     ) -> None:
-        """Show a picture in a box of so many dots, with a frame of a colour around it."""
-        if frame is not None:
-            edges = self._box(top - LINE, left - LINE, (size[0] + 2 * LINE, size[1] + 2 * LINE)).bounds
-            self.figure.add_artist(Rectangle(edges[:2], *edges[2:], facecolor=frame / 255, linewidth=0, zorder=-1))
+        """Show a picture in a box of so many dots, in a frame of the colour of a prototype if one is named."""
+        if kind is not None:
+            x, y, w, h = self._box(top - LINE, left - LINE, (size[0] + 2 * LINE, size[1] + 2 * LINE)).bounds
+            colour = prototype_colours(np.array(kind)) / 255
+            self.figure.add_artist(Rectangle((x, y), w, h, facecolor=colour, linewidth=0, zorder=-1))
         # Axes would do the same, at many times the cost.
         place = TransformedBbox(self._box(top, left, size), self.figure.transFigure)
         smaller = size[1] < picture.shape[1]
@@ -105,7 +102,7 @@ class Grid:
         smallest = max(1, -(-CUT_OUT // max(frame)))
         for scale in range(max(smallest, PANEL // min(frame)), smallest - 1, -1):
             size = (frame[0] * scale, frame[1] * scale)
-            grid = Grid(max(1, (width + GAP) // (size[1] + 2 * LINE + GAP)), size)
+            grid = Grid(max(1, (width + GAP) // (size[1] + STEP)), size)
             if grid.height(count) <= height:
                 break
         return grid
@@ -119,31 +116,22 @@ class Grid:
         return self.size[0] + 2 * LINE + NUMBER
 
     def draw(
-        self,
-        sheet: Sheet,
-        top: int,
-        left: int,
-        n: int,
-        picture: UInt8[np.ndarray, "h w 3"],
-        frame: UInt8[np.ndarray, "3"],
+        self, sheet: Sheet, top: int, left: int, pictures: Sequence[UInt8[np.ndarray, "h w 3"]], kinds: Iterable[int]
     ) -> None:
-        """Draw the n-th picture of a grid whose corner is at `top`, `left`."""
-        top += n // self.columns * self._row + NUMBER + LINE
-        left += n % self.columns * (self.size[1] + 2 * LINE + GAP) + LINE
-        sheet.text(top - LINE - 2, left + self.size[1] / 2, str(n + 1), FAINT, points=SMALL_POINTS)
-        sheet.panel(top, left, self.size, picture, frame)
+        """Draw pictures with their numbers, from a corner on, in frames of the colours of their prototypes."""
+        w, first = self.size[1], top + NUMBER + LINE
+        for n, (picture, kind) in enumerate(zip(pictures, kinds, strict=False)):
+            y = first + n // self.columns * self._row
+            x = left + n % self.columns * (w + STEP) + LINE
+            sheet.text(y - LINE - 2, x + w / 2, str(n + 1), FAINT, points=SMALL_POINTS)
+            sheet.panel(y, x, self.size, picture, kind)
 
 
 class Bands:
     """Prototypes over their masks, in bands of equal length."""
 
-    def __init__(
-        self,
-        prototypes: Float[np.ndarray, "P h w"],
-        masks: Float[np.ndarray, "P h w"],
-        names: Sequence[str] | None,
-        widest: int = TEXT_WIDTH - 2 * EDGE,
-    ) -> None:
+    def __init__(self, bank: BankArrays, names: Sequence[str] | None, widest: int = TEXT_WIDTH - 2 * EDGE) -> None:
+        prototypes, masks, _ = bank
         P = len(prototypes)
         if P == 0 or masks.shape != prototypes.shape:
             raise PcdnetError(
@@ -165,7 +153,7 @@ class Bands:
     def draw(self, sheet: Sheet, top: int, left: int) -> None:
         """Draw them, with the names of the two rows at the left."""
         (h, w), P = self._size, len(self._pictures[0])
-        for p, colour in enumerate(prototype_colours(np.arange(P))):
+        for p in range(P):
             y = top + HEADER + p // self._columns * self._band + LINE
             x = left + LABEL + p % self._columns * (w + STEP) + LINE
             sheet.text(y - LINE - 6, x + w / 2, _short(self._names[p], w + GAP), FAINT)
@@ -173,7 +161,7 @@ class Bands:
                 if p % self._columns == 0:
                     name = ("prototype", "mask")[row]
                     sheet.text(y + h / 2, left + LABEL / 2, name, above=False, points=SMALL_POINTS)
-                sheet.panel(y, x, (h, w), as_rgb(pictures[p][..., None]), colour)
+                sheet.panel(y, x, (h, w), as_rgb(pictures[p][..., None]), p)
                 y += h + STEP
 
 

@@ -39,24 +39,22 @@ class Summary:
 
     @staticmethod
     def from_records(records: Iterable[Record], prototypes: int) -> Summary:
-        """Go through the records once, then once more for the names of the worst."""
-        used, errors = np.zeros(prototypes, np.int64), []
+        """Go through the records, and keep only numbers and the names of the worst."""
+        used, errors = [0] * prototypes, []
+        worst: list[tuple[str, float]] = []
         for record in records:
             errors.append(record["error"] / (record["size"][0] * record["size"][1]))
+            worst = sorted([*worst, (record["name"], errors[-1])], key=lambda pair: -pair[1])[:WORST]
             for thing in record["objects"]:
                 used[thing["prototype"]] += 1
-        error = np.array(errors)
-        limit = bad_from(error)
-        order = np.argsort(-error, kind="stable")[:WORST]
-        chosen = {int(index): float(error[index]) for index in order if error[index] > limit}
-        named = {index: record["name"] for index, record in enumerate(records) if index in chosen} if chosen else {}
+        limit = bad_from(np.array(errors))
         return Summary(
-            images=len(error),
-            used=tuple(used.tolist()),
-            typical=float(np.median(error)) if len(error) else 0.0,
+            images=len(errors),
+            used=tuple(used),
+            typical=float(np.median(errors)) if errors else 0.0,
             limit=limit,
-            bad=int((error > limit).sum()),
-            worst=tuple((named[index], value) for index, value in chosen.items()),
+            bad=sum(error > limit for error in errors),
+            worst=tuple((name, error) for name, error in worst if error > limit),
         )
 
     def text(self, names: Names) -> str:
@@ -68,10 +66,8 @@ class Summary:
             count = self.used[prototype]
             lines.append(f"  {names[prototype]:<{width}}{count:>11,}{100 * count / max(1, total):>8.1f} %")
         if self.bad:
-            lines.append("")
-            lines.append(
-                f"{self.bad:,} explained badly: error per pixel above {self.limit:.2g}, typical {self.typical:.2g}"
-            )
+            errors = f"error per pixel above {self.limit:.2g}, typical {self.typical:.2g}"
+            lines += ["", f"{self.bad:,} explained badly: {errors}"]
             lines += [f"  {printable(name)}  {error:.2g}" for name, error in self.worst]
         return "\n".join(lines)
 

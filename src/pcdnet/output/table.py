@@ -16,24 +16,12 @@ from pcdnet.output.record import Results
 CSV, PARQUET = "objects.csv", "objects.parquet"
 """The names of the files."""
 
-_WORDS, _WHOLE, _NUMBER = "string", "int32", "float64"  # as pyarrow calls the types
-COLUMNS = {
-    "image": _WORDS,
-    "image_height": _WHOLE,
-    "image_width": _WHOLE,
-    "image_error": _NUMBER,
-    "depth": _WHOLE,
-    "prototype": _WHOLE,
-    "name": _WORDS,
-    "top": _WHOLE,
-    "left": _WHOLE,
-    "box_top": _WHOLE,
-    "box_left": _WHOLE,
-    "box_height": _WHOLE,
-    "box_width": _WHOLE,
-    "pixels": _WHOLE,
-    "gain": _NUMBER,
-}
+_TYPES = {"image": "string", "name": "string", "image_error": "float64", "gain": "float64"}  # as pyarrow calls them
+_COLUMNS = (
+    *("image", "image_height", "image_width", "image_error", "depth", "prototype", "name", "top", "left"),
+    *("box_top", "box_left", "box_height", "box_width", "pixels", "gain"),
+)
+COLUMNS = {column: _TYPES.get(column, "int32") for column in _COLUMNS}
 """The columns that every table has, with their types; the colour's follow."""
 
 _PIECE = 50_000  # rows of a Parquet file that are held at a time
@@ -53,7 +41,7 @@ def write_csv(results: Results, folder: Path) -> list[Path]:
 def write_parquet(results: Results, folder: Path) -> list[Path]:
     """Write the table for pandas, Polars or DuckDB, whole or not at all; the box of a hidden object is null."""
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    kinds = {**COLUMNS, **dict.fromkeys(_colours(results.channels), _NUMBER)}
+    kinds = {**COLUMNS, **dict.fromkeys(_colours(results.channels), "float64")}
     schema = arrow.schema([(column, getattr(arrow, kind)()) for column, kind in kinds.items()])
     rows = _rows(results)
     with whole_file(folder / PARQUET) as file, parquet.ParquetWriter(file, schema) as writer:

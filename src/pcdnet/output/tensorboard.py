@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from pcdnet.errors import PcdnetError
 from pcdnet.output.curves import QUALITY
 from pcdnet.output.figures import prototype_sheet
-from pcdnet.run import METRICS, TENSORBOARD, RunFolder
+from pcdnet.run import TENSORBOARD, RunFolder
 
 if TYPE_CHECKING:
     from pcdnet.training.loop import Progress
@@ -24,35 +23,29 @@ SCALARS = {"loss": "loss", "learning_rate": "lr", "in_use": "in_use"}
 
 
 @contextmanager
-def board(run: Path, *, wanted: bool = True) -> Iterator[Callable[[Progress], None] | None]:
-    """What `fit` can be watched by to write event files for TensorBoard; nothing where they are not wanted.
+def board(run: Path) -> Iterator[Callable[[Progress], None]]:
+    """What `fit` can be watched by to write event files for TensorBoard.
 
-    What TensorBoard shows is what the run's metrics file holds, resumed parts included.
+    They hold what the run's metrics file holds, resumed parts included.
     """
-    if not wanted:
-        yield None
-        return
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise PcdnetError("TensorBoard is not installed; install it with: pip install 'pcdnet[tensorboard]'") from None
     writers: list[Any] = []
-    read = 0
+    passed = 0
 
     def follow(progress: Progress) -> None:
         """Pass on the lines that came since the last call and, at a validation, show the best prototypes so far."""
-        nonlocal read
+        nonlocal passed
         if not writers:  # not before training has begun: a folder that is refused must stay as it was
             for old in (run / TENSORBOARD).glob("events.out.tfevents*"):
                 old.unlink()
             writers.append(SummaryWriter(run / TENSORBOARD))
-        if (run / METRICS).is_file():
-            with (run / METRICS).open("rb") as file:
-                file.seek(read)
-                for line in file:
-                    read += len(line)
-                    _pass_on(writers[0], json.loads(line))
         folder = RunFolder.open(run)
+        for line in folder.metrics()[passed:]:
+            passed += 1
+            _pass_on(writers[0], line)
         if progress.validation is not None and folder.has_weights:
             writers[0].add_image("prototypes", _sheet(folder), progress.step, dataformats="HWC")
 
@@ -75,7 +68,6 @@ def _pass_on(writer: Any, line: dict[str, Any]) -> None:
 
 
 def _sheet(run: RunFolder) -> UInt8[np.ndarray, "H W 3"]:
-    bank = run.load_model().bank().to_numpy()
-    canvas = FigureCanvasAgg(prototype_sheet(bank.prototypes, bank.masks))
+    canvas = FigureCanvasAgg(prototype_sheet(run.load_model().bank().to_numpy()))
     canvas.draw()  # type: ignore[no-untyped-call]
     return np.asarray(canvas.buffer_rgba())[..., :3]  # type: ignore[no-untyped-call]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,8 +34,8 @@ T = TypeVar("T")
 STATIC = Path(__file__).parent / "static"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 """The names under which a server on this machine is known."""
-FILES = {each.name: each.media_type for each in FORMATS}
-"""The media types of exports."""
+PAGES = {"/": "index.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"}
+"""Files of the page that have addresses of their own."""
 
 _MISTAKES: dict[int | str, dict[str, Any]] = {
     status: {"model": messages.Complaint} for status in (403, 404, 413, 415, 421, 422)
@@ -94,9 +95,8 @@ def _add_reading(app: FastAPI, workbench: Workbench, worker: Worker, local: bool
     async def samples() -> messages.Samples:
         """How many pictures are at hand."""
         scenes = workbench.samples
-        return messages.Samples(
-            source="" if scenes is None else scenes.name, count=0 if scenes is None else len(scenes)
-        )
+        source, count = ("", 0) if scenes is None else (scenes.name, len(scenes))
+        return messages.Samples(source=source, count=count)
 
     @app.get("/api/samples/{number}", response_class=Response, responses={200: {"content": {"image/png": {}}}})
     async def sample(number: int) -> Response:
@@ -120,17 +120,15 @@ def _add_working(app: FastAPI, workbench: Workbench, worker: Worker, local: bool
         """Look inside the search: candidates, the steps of the selection, the map of a prototype."""
         return await worker.do(lambda: workbench.inspect(question))
 
-    @app.post(
-        "/api/export",
-        response_class=Response,
-        responses={200: {"content": {kind: {} for kind in FILES.values()}}},
-    )
+    media_types: dict[str, Any] = {each.media_type: {} for each in FORMATS}
+
+    @app.post("/api/export", response_class=Response, responses={200: {"content": media_types}})
     async def export(message: messages.Export) -> Response:
         """A scene as a file, in any of the formats that `decompose` writes."""
-        content = await worker.do(lambda: workbench.export(message))
-        kind = "json" if message.format == "coco" else message.format
-        disposition = {"Content-Disposition": f'attachment; filename="{message.format}-scene.{kind}"'}
-        return Response(content, media_type=FILES[message.format.strip().lower()], headers=disposition)
+        written, content = await worker.do(lambda: workbench.export(message))
+        kind = "json" if written.name == "coco" else written.name
+        disposition = {"Content-Disposition": f'attachment; filename="{written.name}-scene.{kind}"'}
+        return Response(content, media_type=written.media_type, headers=disposition)
 
     @app.get("/api/names")
     async def names() -> messages.Names:
@@ -146,19 +144,13 @@ def _add_working(app: FastAPI, workbench: Workbench, worker: Worker, local: bool
 
 
 def _add_pages(app: FastAPI) -> None:
-    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
-
-    @app.api_route("/docs", methods=["GET", "HEAD"], include_in_schema=False)
-    async def docs() -> FileResponse:
-        return FileResponse(STATIC / "docs.html")
-
-    @app.api_route("/favicon.ico", methods=["GET", "HEAD"], include_in_schema=False)
-    async def icon() -> FileResponse:
-        return FileResponse(STATIC / "icon.svg")
-
+    for path, name in PAGES.items():
+        app.add_route(path, partial(_page, STATIC / name), include_in_schema=False)
     app.mount("/static", StaticFiles(directory=STATIC))
+
+
+async def _page(path: Path, _: Request) -> FileResponse:
+    return FileResponse(path)
 
 
 async def _decomposing(request: Request, workbench: Workbench) -> Callable[[], messages.Explained]:
@@ -180,11 +172,9 @@ async def _decomposing(request: Request, workbench: Workbench) -> Callable[[], m
 
 def _decomposable() -> dict[str, Any]:
     """What `decompose` takes, for programs that read /openapi.json."""
-    schemas = []
-    for message in (messages.Picture, messages.Sample):
-        schema = message.model_json_schema(ref_template="#/components/schemas/{model}")
-        schema.pop("$defs", None)
-        schemas.append(schema)
+    known = (messages.Picture, messages.Sample)
+    schemas = [message.model_json_schema(ref_template="#/components/schemas/{model}") for message in known]
+    schemas = [{key: value for key, value in schema.items() if key != "$defs"} for schema in schemas]
     content = {"multipart/form-data": {"schema": _UPLOAD}, "application/json": {"schema": {"anyOf": schemas}}}
     return {"required": True, "content": content}
 

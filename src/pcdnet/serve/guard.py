@@ -1,4 +1,4 @@
-"""Guard: who may ask, how much may be sent, and what browsers are told to forbid; around the whole app.
+"""Guard: who may ask, how much may be sent, and what browsers must forbid; around the whole app.
 
 A page anywhere in the web can send requests to this machine, and can even give its own name this machine's address.
 So a request must name a host that we are known by, and one that may change something must come from our own page.

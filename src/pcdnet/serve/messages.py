@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ Whole = Annotated[int, Field(ge=-100_000, le=100_000)]
 class Message(BaseModel):
     """A message that knows all its fields: one that is not known is a mistake."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", from_attributes=True)
 
 
 class Array(Message):
@@ -47,9 +48,7 @@ class Array(Message):
         except (binascii.Error, ValueError):
             raise PcdnetError("an array's data are no base64; encode its bytes with base64") from None
         kind = np.dtype(self.dtype).newbyteorder("<")
-        wanted = kind.itemsize
-        for side in self.shape:
-            wanted *= side
+        wanted = kind.itemsize * math.prod(self.shape)
         if len(content) != wanted:
             raise PcdnetError(
                 f"an array of shape {self.shape} and type {self.dtype} came with {len(content)} bytes, not {wanted}; "
@@ -145,7 +144,7 @@ class Proposed(Message):
     height: float
     """Of the localization map at this place."""
     colour: list[float]
-    gain: float
+    gain: Annotated[float, Field(validation_alias="error_reduction")]
     """How much the squared error would fall at this moment."""
 
 

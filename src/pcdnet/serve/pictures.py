@@ -11,6 +11,7 @@ from PIL import Image
 from pcdnet.data import intake
 from pcdnet.data.pictures import read_picture, read_shape
 from pcdnet.errors import PcdnetError
+from pcdnet.model.network import PCDNet
 
 MOST_BYTES = 8 << 20
 """Bytes that a request may have."""
@@ -40,9 +41,8 @@ def decoded(content: bytes, channels: int) -> UInt8[np.ndarray, "H W C"]:
     stream = io.BytesIO(content)
     height, width, _ = read_shape(stream, most_pixels=1 << 40, name="the picture")
     if height * width > MOST_DECODED:
-        raise Refusal(
-            413, f"the picture has {height}x{width} pixels, more than {MOST_DECODED:,}; send a smaller picture"
-        )
+        problem = f"the picture has {height}x{width} pixels, more than {MOST_DECODED:,}"
+        raise Refusal(413, f"{problem}; send a smaller picture")
     picture = read_picture(stream, most_pixels=MOST_DECODED, name="the picture")
     return intake.fitted(picture, channels=channels)
 
@@ -60,29 +60,23 @@ def checked(values: Shaped[np.ndarray, "*any"], channels: int) -> UInt8[np.ndarr
 
 
 def fitted(
-    picture: UInt8[np.ndarray, "H W C"],
-    frame: tuple[int, int],
-    size: tuple[int, int] | None,
-    *,
-    fixed: bool,
-    fit: bool,
+    picture: UInt8[np.ndarray, "H W C"], model: PCDNet, size: tuple[int, int] | None, *, fit: bool
 ) -> UInt8[np.ndarray, "h w C"]:
     """The picture as it can be decomposed; one that cannot is refused, or resized if that is asked for.
 
-    `size` is what the model is used to, `fixed` says that it takes no other.
+    `size` is what the model is used to; it takes no other if it has a background.
     """
     cure = "send one of another size" if size is None else f"let it be resized to {size[0]}x{size[1]} (fit), or crop it"
+    wanted = size if fit or model.image_size is not None else None
     try:
-        picture = intake.fitted(
-            picture, channels=picture.shape[2], size=size if fit or fixed else None, resize=fit, cure=(cure,)
-        )
+        picture = intake.fitted(picture, channels=picture.shape[2], size=wanted, resize=fit, cure=(cure,))
     except PcdnetError as error:
         raise Refusal(422, str(error), fit=True) from None
-    height, width = picture.shape[:2]
-    if fit and size is not None:
+    (height, width), (h, w) = picture.shape[:2], model.config.prototype_size
+    if wanted is not None and fit:
         return picture
-    if height < frame[0] or width < frame[1]:
-        problem = f"{height}x{width} pixels are less than a prototype has ({frame[0]}x{frame[1]})"
+    if height < h or width < w:
+        problem = f"{height}x{width} pixels are less than a prototype has ({h}x{w})"
     elif height * width > MOST_PIXELS:
         problem = f"{height}x{width} pixels are more than {MOST_PIXELS:,}"
     else:

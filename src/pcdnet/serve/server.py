@@ -6,11 +6,12 @@ import errno
 import ipaddress
 import os
 import socket
+from contextlib import suppress
 
 import uvicorn
 from fastapi import FastAPI
 
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import PcdnetError, Setting
 
 NEARBY = 100
 """Ports that are tried to offer another one."""
@@ -28,18 +29,20 @@ def bind(host: str, port: int) -> socket.socket:
     """Take an address; a port that is taken already is refused with the next that is free. 0 takes any."""
     if not 0 <= port <= 65535:
         raise PcdnetError(f"the port {port} does not exist; use one of 1024 to 65535")
+    cure: tuple[str | Setting, ...] = ("use ", Setting("host", "127.0.0.1"))
     try:
         return _bound(host, port)
     except socket.gaierror:
-        raise PcdnetError(f"the host {host!r} is no address of this machine; use --host 127.0.0.1") from None
+        problem = f"the host {host!r} is no address of this machine"
     except OSError as error:
+        problem = f"cannot serve on {host!r}: {os.strerror(error.errno or 0)}"
         if error.errno == errno.EADDRINUSE:
             free = _free(host, port)
-            cure = "use another --port" if free is None else f"use --port {free}, which is free"
-            raise PcdnetError(f"port {port} is in use; {cure}") from None
-        if error.errno == errno.EACCES:
-            raise PcdnetError(f"port {port} is not for every user; use a --port of 1024 or more") from None
-        raise PcdnetError(f"cannot serve on {host!r}: {error.strerror}; use --host 127.0.0.1") from None
+            problem = f"port {port} is in use"
+            cure = ("use ", Setting("port", free), ", which is free") if free else ("use another ", Setting("port"))
+        elif error.errno == errno.EACCES:
+            problem, cure = f"port {port} is not for every user", ("use 1024 or more as ", Setting("port"))
+    raise PcdnetError(f"{problem}; ", *cure)
 
 
 def address(bound: socket.socket) -> str:
@@ -49,7 +52,7 @@ def address(bound: socket.socket) -> str:
 
 
 def make_server(app: FastAPI) -> uvicorn.Server:
-    """A server for the app: `run(sockets=[...])` works until it is told to end."""
+    """A server for the app: `run(sockets=[...])` works until it is asked to end."""
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -64,25 +67,18 @@ def make_server(app: FastAPI) -> uvicorn.Server:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    taken = socket.socket(family, kind, protocol)
-    try:
-        if os.name == "posix":  # elsewhere this would share the port with whoever has it
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(place)
-        taken.listen(128)
-    except OSError:
-        taken.close()
-        raise
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+    taken = socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=both)
+    # Connections inherit it: without it the end of every answer waits some 40 ms for an acknowledgement.
+    taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return taken
 
 
 def _free(host: str, port: int) -> int | None:
     """The next port that could be taken."""
     for other in range(port + 1, min(port + NEARBY, 65536)):
-        try:
+        with suppress(OSError):
             _bound(host, other).close()
-        except OSError:
-            continue
-        return other
+            return other
     return None

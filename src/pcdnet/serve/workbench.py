@@ -17,11 +17,12 @@ import pcdnet
 from pcdnet.colours import as_hex, as_rgb, instance_colours, prototype_colours
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
-from pcdnet.model.inspection import Inspection, Proposal, inspect, locate
+from pcdnet.model.batch import to_batch
+from pcdnet.model.inspection import Inspection, inspect, locate
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.figures import panels
-from pcdnet.output.formats import checked_formats
+from pcdnet.output.formats import Format, checked_formats
 from pcdnet.output.page import bank_use
 from pcdnet.output.record import Results, records
 from pcdnet.run import RunFolder
@@ -104,8 +105,8 @@ class Workbench:
 
     def sample(self, number: int) -> UInt8[np.ndarray, "H W C"]:
         """One of the samples."""
-        if self.samples is None or not 0 <= number < len(self.samples):
-            count = 0 if self.samples is None else len(self.samples)
+        count = 0 if self.samples is None else len(self.samples)
+        if self.samples is None or not 0 <= number < count:
             raise Refusal(404, f"there is no sample {number}; there are {count}, from 0 on")
         picture: UInt8[np.ndarray, "H W C"] = self.samples.images[number]
         return picture
@@ -127,56 +128,40 @@ class Workbench:
 
     def render(self, scene: messages.Scene) -> messages.Explained:
         """Paint a scene that may never have been found anywhere."""
-        found, picture = self._painted(scene)
-        return _explained(found, picture)
+        return _explained(*self._painted(scene))
 
     def inspect(self, question: messages.Question) -> messages.Inside:
-        """Look inside the search on a picture."""
-        pixels = fitted(
-            checked(question.image.values(), self.model.config.channels),
-            self.model.config.prototype_size,
-            self.size,
-            fixed=self.model.image_size is not None,
-            fit=False,
-        )
-        image, seen = self._tensor(pixels), self._inspect(pixels)
-        return messages.Inside(
-            candidates=[_proposed(proposal) for proposal in seen.proposals],
-            steps=[
-                messages.Chosen(
-                    error=step.error,
-                    chosen=None if step.chosen is None else _proposed(step.chosen),
-                    rivals=[_proposed(rival) for rival in step.rivals],
-                )
-                for step in seen.steps
-            ],
-            error=seen.error,
-            refined=seen.refined,
-            map=None if question.prototype is None else self._heat(image, question.prototype),
-        )
+        """Look inside the search on a picture; asked again for another map, the same picture is not searched anew."""
+        pixels = checked(question.image.values(), self.model.config.channels)
+        pixels = fitted(pixels, self.model, self.size, fit=False)
+        image = to_batch(pixels, self.model.config.channels)[0].to(self.model.masks)
+        if self._inspected is None or not np.array_equal(self._inspected[0], pixels):
+            self._inspected = pixels, inspect(self.model, image)
+        seen = self._inspected[1]
+        heat = None if question.prototype is None else self._heat(image, question.prototype)
+        known = {"candidates": seen.proposals, "steps": seen.steps, "error": seen.error, "refined": seen.refined}
+        return messages.Inside.model_validate({**known, "map": heat})
 
     def rename(self, prototype: int, name: str) -> messages.Names:
         """Call a prototype by another name from now on, in the run's folder too."""
-        if not 0 <= prototype < len(self.names):
-            raise Refusal(404, f"there is no prototype {prototype}; give a number of 0 to {len(self.names) - 1}")
+        self._check(prototype)
         names = self.names.renamed(prototype, name)
         names.write(self.folder)
         self.model.names = names
         return messages.Names(names=list(names))
 
-    def export(self, message: messages.Export) -> bytes:
-        """A scene as the bytes of a file."""
+    def export(self, message: messages.Export) -> tuple[Format, bytes]:
+        """A scene as a file: its format, and its bytes."""
         found, picture = self._painted(message.scene)
         wanted = checked_formats([message.format])[0]
         if wanted.writer is None:
-            return png(_view(found, picture, message.view))
+            return wanted, png(_view(found, picture, message.view))
         results = Results(records([found], [found.name]), self.names, self.model.config.channels)
         with TemporaryDirectory() as folder:
-            return wanted.write(results, Path(folder))[0].read_bytes()
+            return wanted, wanted.write(results, Path(folder))[0].read_bytes()
 
     def _decompose(self, picture: UInt8[np.ndarray, "H W C"], name: str, *, fit: bool) -> messages.Explained:
-        fixed = self.model.image_size is not None
-        picture = fitted(picture, self.model.config.prototype_size, self.size, fixed=fixed, fit=fit)
+        picture = fitted(picture, self.model, self.size, fit=fit)
         return _explained(self.model.decompose(picture, name=name), picture)
 
     def _painted(self, scene: messages.Scene) -> tuple[Decomposition, UInt8[np.ndarray, "H W C"] | None]:
@@ -191,25 +176,15 @@ class Workbench:
             raise PcdnetError(f"objects differ in how many colour values they have; give {channels} each") from None
         return self.model.recompose(asked, picture), picture
 
-    def _tensor(self, picture: UInt8[np.ndarray, "H W C"]) -> Float[torch.Tensor, "C H W"]:
-        """A picture as the engine sees it."""
-        pixels = torch.from_numpy(np.ascontiguousarray(picture.transpose(2, 0, 1)))
-        return pixels.to(self.model.masks.device, self.model.masks.dtype) / 255
-
-    def _inspect(self, pixels: UInt8[np.ndarray, "H W C"]) -> Inspection:
-        """What the search did with a picture; asked again for another map, the same picture is not searched anew."""
-        if self._inspected is None or not np.array_equal(self._inspected[0], pixels):
-            self._inspected = pixels, inspect(self.model, self._tensor(pixels))
-        return self._inspected[1]
+    def _check(self, prototype: int) -> None:
+        if not 0 <= prototype < len(self.names):
+            raise Refusal(404, f"there is no prototype {prototype}; give a number of 0 to {len(self.names) - 1}")
 
     def _heat(self, image: Float[torch.Tensor, "C H W"], prototype: int) -> messages.Heat:
-        if prototype >= self.model.config.num_prototypes:
-            raise Refusal(
-                404, f"there is no prototype {prototype}; give a number of 0 to {self.model.config.num_prototypes - 1}"
-            )
+        self._check(prototype)
         found = locate(self.model, image, prototype)
-        heat = found.heat.float().cpu().contiguous().numpy()
-        return messages.Heat(prototype=prototype, heat=Array.from_numpy(heat), origin=found.origin, middle=found.middle)
+        heat = Array.from_numpy(found.heat.float().cpu().contiguous().numpy())
+        return messages.Heat(prototype=prototype, heat=heat, origin=found.origin, middle=found.middle)
 
     def _use(self) -> list[float] | None:
         """Each prototype's share of all objects in the samples."""
@@ -228,16 +203,6 @@ def _explained(found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None)
         image=None if picture is None else Array.from_numpy(picture),
         reconstruction=Array.from_numpy(painted),
         instances=Array.from_numpy(found.instances.astype(np.uint16)),
-    )
-
-
-def _proposed(proposal: Proposal) -> messages.Proposed:
-    return messages.Proposed(
-        prototype=proposal.prototype,
-        position=proposal.position,
-        height=proposal.height,
-        colour=list(proposal.colour),
-        gain=proposal.error_reduction,
     )
 
 

@@ -1,6 +1,6 @@
 """Automatic: a configuration read off the images, for data that nobody made a preset for.
 
-What stands out from the background falls into blobs (see `seeding`), and the blobs tell what a model of them needs:
+What stands out from the background falls into blobs (see `initialization`), and the blobs tell what a model of them needs:
 how large the things are, how many kinds there are, how many are in an image, and how much error the smallest removes.
 """
 

@@ -105,7 +105,7 @@ def fit(
         run = _resumed(out, config, changes, force)
         config, changes = run.config, {}
         data, view = run.data if data is None else data, run.view_of(None, view)
-        minutes = minutes if minutes is not None or run.origin is None else run.origin.minutes
+        minutes = run.origin.minutes if minutes is None else minutes
     elif data is None:
         raise PcdnetError("there is nothing to learn from; give ", Setting("data"))
     elif out is not None:
@@ -120,8 +120,7 @@ def fit(
     _check(scenes, config, start)
     if out is not None:
         H, W = scenes.images.shape[1:3]
-        former = None if run is None or run.origin is None else run.origin.data
-        name = str(data) if isinstance(data, str | Path) else former
+        name = str(data) if isinstance(data, str | Path) else None if run is None else run.origin.data
         origin = Origin(data=name, view=view, minutes=minutes, size=(H, W))
         run = RunFolder.create(out, config, origin, force=force) if run is None else run.with_origin(origin)
     trainer = Trainer(scenes, valid, config, run, target, minutes)

@@ -70,7 +70,7 @@ export class Bank {
 }
 
 // The cards of all prototypes, whose names can be changed where the server allows it.
-export function showBank(bank, place, renaming, told, changed) {
+export function showBank(bank, place, renaming, report, changed) {
   place.replaceChildren();
   for (let p = 0; p < bank.P; p++) {
     const card = make("div", { class: "kind" });
@@ -86,9 +86,9 @@ export function showBank(bank, place, renaming, told, changed) {
       try {
         bank.names = (await rename(p, name.value)).names;
         changed();
-        told(`Prototype ${p} is now called ${bank.names[p]}.`);
+        report(`Prototype ${p} is now called ${bank.names[p]}.`);
       } catch (complaint) {
-        told(complaint.message, true);
+        report(complaint.message, true);
       }
       name.value = bank.names[p];
     });

@@ -32,10 +32,10 @@ function heights(peaks) {
 export class Inside {
   #asked = 0;
 
-  constructor(scene, minGain, told) {
+  constructor(scene, minGain, report) {
     this.scene = scene;
     this.minGain = minGain;
-    this.told = told;
+    this.report = report;
     this.panel = find("inside");
     this.prototype = 0;
     this.found = null;
@@ -76,7 +76,7 @@ export class Inside {
       if (fresh) this.#begin();
       this.#draw();
     } catch (complaint) {
-      this.told(complaint.message, true);
+      this.report(complaint.message, true);
     }
   }
 

@@ -16,7 +16,7 @@ const bank = new Bank(model);
 const scene = new Scene(bank);
 const stage = new Stage(scene);
 const list = new List(scene, keys);
-const inside = new Inside(scene, model.min_gain, told);
+const inside = new Inside(scene, model.min_gain, report);
 
 // ---- words
 
@@ -32,7 +32,7 @@ function complain(sentence, again = null, gentle = false) {
   }
 }
 
-function told(sentence, bad = false) {
+function report(sentence, bad = false) {
   if (bad) complain(sentence);
   else find("said").textContent = sentence;
 }
@@ -56,7 +56,7 @@ async function open(ask, file = null, fitted = false) {
     scene.open(explained);
     inside.reset();
     const count = scene.objects.length;
-    told(`${scene.name || "The picture"}: ${count} ${count === 1 ? "object" : "objects"} found.`);
+    report(`${scene.name || "The picture"}: ${count} ${count === 1 ? "object" : "objects"} found.`);
     if (file && !fitted) hintAtSize(file);
   } catch (complaint) {
     if (!(complaint instanceof Complaint)) throw complaint;
@@ -76,7 +76,7 @@ function openFile(file, fit = false) {
   return open(() => decomposeFile(file, fit), file, fit);
 }
 
-// Any size can be taken apart, but objects of another size than those that were learned are not found.
+// Any size can be decomposed, but objects of another size than those that were learned are not found.
 function hintAtSize(file) {
   if (!model.size || (scene.size[0] === model.size[0] && scene.size[1] === model.size[1])) return;
   const words = `This picture is ${scene.size.join("×")}; the model learned from ${model.size.join("×")}, and knows objects of that scale.`;
@@ -135,21 +135,21 @@ function keys(event) {
   const step = { ",": -1, ".": 1 }[event.key];
   if (step && scene.objects.length) {
     scene.select(scene.objects[(n + step + scene.objects.length + (n < 0 && step < 0)) % scene.objects.length].id);
-    told(`${bank.names[scene.objects[scene.index(scene.selected)].prototype]} selected.`);
+    report(`${bank.names[scene.objects[scene.index(scene.selected)].prototype]} selected.`);
   } else if (n < 0) return;
   else if (event.key in MOVES) {
     const [row, column] = scene.objects[n].position;
     const far = event.shiftKey ? 5 : 1;
     if (stage.kind === "image") stage.look("reconstruction");
     scene.place(id, [row + far * MOVES[event.key][0], column + far * MOVES[event.key][1]]);
-    told(`Row ${scene.objects[n].position[0]}, column ${scene.objects[n].position[1]}.`);
+    report(`Row ${scene.objects[n].position[0]}, column ${scene.objects[n].position[1]}.`);
   } else if (event.key === "Delete" || event.key === "Backspace") {
     scene.remove(id);
     if (document.activeElement === document.body) (scene.selected === null ? find("stage") : list).focus();
-    told("Removed.");
+    report("Removed.");
   } else if (event.key === "PageUp" || event.key === "PageDown") {
     scene.deepen(id, event.key === "PageUp" ? -1 : 1);
-    told(`${scene.index(id) + 1} from the front.`);
+    report(`${scene.index(id) + 1} from the front.`);
   } else if (event.key === "Escape") scene.select(null);
   else return;
   event.preventDefault();
@@ -204,7 +204,7 @@ find("title").textContent = model.name;
 find("about").textContent = `${bank.P} prototypes, up to ${model.objects} objects a picture${model.size ? `, pictures of ${model.size.join("×")}` : ""}`;
 find("version").textContent = `pcdnet ${model.version}`;
 find("bank-words").textContent = model.renaming ? "what the objects look like; click a name to change it" : "what the objects look like";
-showBank(bank, find("bank"), model.renaming, told, () => {
+showBank(bank, find("bank"), model.renaming, report, () => {
   list.renamed();
   inside.renamed();
 });

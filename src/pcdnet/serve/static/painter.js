@@ -1,4 +1,4 @@
-// Paints scenes, as the server does, so that edits are seen at once. The server's picture is the truth; tests compare.
+// Paints scenes, as the server does, so that edits are seen at once. The server's picture counts; tests compare.
 
 // Front to back in one pass. `shown` is what the objects so far put on each pixel, `through` how much of what is
 // behind them is still seen; so the error after each object, and with it its gain, is known on the way.

@@ -36,7 +36,7 @@ export class Scene {
     this.#listeners.push(listener);
   }
 
-  // What the server is told of the scene.
+  // What is sent to the server of the scene.
   toMessage() {
     const objects = this.objects.map(({ prototype, position, colour }) => ({ prototype, position, colour }));
     return { size: this.size, objects, image: this.message, name: this.name };

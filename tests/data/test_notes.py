@@ -1,0 +1,48 @@
+"""Laws of notes: what readers report is one sentence that names the file and the cure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pcdnet.data.notes import readable, some, to_stderr
+from pcdnet.errors import PcdnetError
+
+
+def test_a_note_goes_to_stderr_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    to_stderr("two images were skipped")
+    assert capsys.readouterr() == ("", "note: two images were skipped\n")
+
+
+@given(st.lists(st.sampled_from("abc")), st.integers(1, 5))
+def test_of_many_names_the_first_are_listed_and_the_others_counted(names: list[str], most: int) -> None:
+    listed, _, rest = some(names, most).partition(" and ")
+    assert listed == ", ".join(names[:most])
+    assert rest == (f"{len(names) - most} more" if len(names) > most else "")
+
+
+@pytest.mark.parametrize(
+    ("error", "complaint"),
+    [
+        (FileNotFoundError(2, "No such file"), "a.x does not exist; give the path of an .x file"),
+        (PermissionError(13, "Permission denied"), "a.x cannot be read (Permission denied); give an .x file that can"),
+        (OSError("odd"), "a.x cannot be read (odd); give an .x file that can be read"),
+        (EOFError("it ends"), "a.x is no sound .x file (it ends); save it again"),
+        (BlockingIOError(11, "busy"), "a.x is no sound .x file (busy); save it again"),
+        (PcdnetError("as it was"), "as it was"),
+    ],
+)
+def test_what_goes_wrong_is_one_sentence(error: Exception, complaint: str) -> None:
+    damage = (EOFError, BlockingIOError)
+    with pytest.raises(PcdnetError) as caught, readable(Path("a.x"), "an .x file", damage, "save it again"):
+        raise error
+    assert str(caught.value).startswith(complaint)
+    assert caught.value.__suppress_context__ or caught.value is error
+
+
+def test_mistakes_of_ours_are_not_reported_as_the_files() -> None:
+    with pytest.raises(KeyError), readable(Path("a.x"), "an .x file"):
+        raise KeyError

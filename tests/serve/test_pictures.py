@@ -1,0 +1,90 @@
+"""Laws of strangers' pictures: what is none is refused with its number, and what is one has the model's channels."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pcdnet.errors import PcdnetError
+from pcdnet.model.network import PCDNet
+from pcdnet.run import load
+from pcdnet.serve import pictures
+from pcdnet.serve.pictures import MOST_PIXELS, Refusal, checked, decoded, fitted, png
+from pcdnet.serve.workbench import Workbench
+from tests.runs import grey_run
+
+COLOURS = np.random.default_rng(0).integers(0, 256, (6, 9, 3), np.uint8)
+LUMA = COLOURS @ np.array([0.299, 0.587, 0.114])
+
+
+@pytest.fixture(scope="module")
+def fixed(tmp_path_factory: pytest.TempPathFactory) -> PCDNet:
+    """A grey model with a background of 20x30 and prototypes of 5x5."""
+    return load(grey_run(tmp_path_factory.mktemp("runs") / "grey").path)
+
+
+@pytest.mark.parametrize("kind", ["png", "bmp", "tiff", "gif", "webp", "jpeg"])
+def test_files_of_every_known_kind_are_read_in_grey_or_colours(kind: str) -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(COLOURS).save(buffer, format=kind)
+    assert decoded(buffer.getvalue(), 3).shape == (6, 9, 3)
+    assert decoded(buffer.getvalue(), 1).shape == (6, 9, 1)
+
+
+def test_a_picture_survives_its_file_and_grey_is_its_luma() -> None:
+    np.testing.assert_array_equal(decoded(png(COLOURS), 3), COLOURS)
+    assert np.abs(decoded(png(COLOURS), 1)[..., 0] - LUMA).max() <= 1
+    grey = COLOURS[..., :1]
+    np.testing.assert_array_equal(decoded(png(grey.repeat(3, axis=2)), 1), grey)
+
+
+def test_bytes_that_are_no_picture_and_pictures_that_are_too_large_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for content in (b"", b"<svg></svg>", b"%PDF"):
+        with pytest.raises(Refusal, match="no picture of a known kind") as refused:
+            decoded(content, 3)
+        assert refused.value.status == 415
+    monkeypatch.setattr(pictures, "MOST_DECODED", 6 * 9 - 1)
+    with pytest.raises(Refusal, match="the picture has 6x9 pixels, more than 53") as refused:
+        decoded(png(COLOURS), 3)
+    assert refused.value.status == 413
+
+
+def test_numbers_are_a_picture_if_they_have_its_shape_and_type() -> None:
+    np.testing.assert_array_equal(checked(COLOURS, 3), COLOURS)
+    assert checked(COLOURS[..., 0], 3).shape == (6, 9, 3)
+    assert np.abs(checked(COLOURS, 1)[..., 0] - LUMA).max() <= 1
+    for other in (COLOURS[None], COLOURS[..., :2], COLOURS[:0], COLOURS.astype(np.float32), np.zeros(3, np.uint8)):
+        with pytest.raises(PcdnetError, match="send height x width x 1 or 3 of uint8"):
+            checked(other, 3)
+
+
+@pytest.mark.parametrize("size", [(6, 9), (40, 60), (1000, 1000)])
+def test_a_background_takes_its_own_size_and_others_only_resized(size: tuple[int, int], fixed: PCDNet) -> None:
+    own, other = np.zeros((20, 30, 1), np.uint8), np.zeros((*size, 1), np.uint8)
+    np.testing.assert_array_equal(fitted(own, fixed, fixed.image_size, fit=False), own)
+    with pytest.raises(Refusal, match="20x30") as refused:
+        fitted(other, fixed, fixed.image_size, fit=False)
+    assert refused.value.fit
+    assert fitted(other, fixed, fixed.image_size, fit=True).shape == own.shape
+
+
+def test_without_a_background_sizes_are_limited_by_prototypes_and_pixels(workbench: Workbench) -> None:
+    model = workbench.model
+    for height, width in ((25, 25), (31, 77), (512, MOST_PIXELS // 512)):
+        picture = np.zeros((height, width, 3), np.uint8)
+        assert fitted(picture, model, None, fit=True) is picture
+        assert fitted(picture, model, (35, 35), fit=False) is picture
+        assert fitted(picture, model, (35, 35), fit=True).shape == (35, 35, 3)
+    for height, width in ((24, 99), (99, 24), (513, MOST_PIXELS // 512)):
+        picture = np.zeros((height, width, 3), np.uint8)
+        with pytest.raises(Refusal, match="send one of another size") as refused:
+            fitted(picture, model, None, fit=True)
+        assert not refused.value.fit
+        with pytest.raises(Refusal, match=r"let it be resized to 35x35 \(fit\), or crop it") as refused:
+            fitted(picture, model, (35, 35), fit=False)
+        assert refused.value.fit
