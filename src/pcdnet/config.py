@@ -118,6 +118,8 @@ class TrainConfig:
     """Share of the steps after which prototypes are no longer reset, so that the bank settles."""
     validate_every: int = 250
     """Steps between two validations; the best weights are kept."""
+    settle: bool = False
+    """Whether prototypes that turn out to be superfluous are removed when training is over."""
     seed: int = 0
     """Seed of everything random."""
 

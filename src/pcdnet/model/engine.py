@@ -73,6 +73,9 @@ class Engine(nn.Module):
                     "image_size=(height, width)",
                 )
             self.background = nn.Parameter(torch.zeros(config.channels, *image_size))
+        self.ignored: Tensor | None
+        still = image_size is not None and config.background == "still"
+        self.register_buffer("ignored", torch.zeros(image_size, dtype=torch.bool) if still else None)
         self.colour = ColourNetwork(config.channels) if config.colour == "network" else None
         self._plans = PlanCache()
 
@@ -82,6 +85,12 @@ class Engine(nn.Module):
         if self.background is None or self.config.background != "still":
             return None
         return self.background.shape[1], self.background.shape[2]
+
+    def seen(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
+        """The images as they are searched and scored: where nothing is looked for, they show the background."""
+        if self.ignored is None or self.background is None or not self.ignored.any():
+            return images
+        return torch.where(self.ignored, self.background.detach().clamp(0, 1), images)
 
     def weights(self) -> PrototypeBank:
         """The prototypes, masks and background as they are learned, unclamped."""
@@ -109,6 +118,7 @@ class Engine(nn.Module):
         check_batch(images, self.config.channels)
         H, W = images.shape[-2:]
         self._check_size(H, W)
+        images = self.seen(images)
         if bank is None and not training:
             plan = self.plan((H, W))
             bank = self.weights().map(lambda values: values.clamp(0, 1)) if torch.is_grad_enabled() else plan.bank

@@ -243,7 +243,7 @@ class PCDNet(Engine):
     def _decompose(self, images: NDArray[np.generic], names: Sequence[str], refined: bool) -> list[Decomposition]:
         """Explain equally large images together."""
         try:
-            batch = self._batch(images)
+            batch = self.seen(self._batch(images))
             layers = self.explain(batch, None, training=False, refined=refined)
         except (MemoryError, RuntimeError) as failure:
             if isinstance(failure, RuntimeError) and "memory" not in str(failure):

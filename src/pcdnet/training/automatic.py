@@ -16,7 +16,8 @@ from jaxtyping import UInt8
 
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
-from pcdnet.training.foreground import LEAST_CONTRAST, find_foreground, still_background
+from pcdnet.training.backdrop import behind_images, choose_background, learned_picture
+from pcdnet.training.foreground import find_foreground, some_of
 from pcdnet.training.initialization import Seeds, find_seeds
 
 MOST_PROTOTYPES = 60
@@ -51,39 +52,41 @@ class Choice:
     """What was seen in the images, in words."""
 
 
-def choose(images: UInt8[np.ndarray, "N H W C"], seed: int) -> Choice:
+def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = False) -> Choice:
     """Look the images over and choose everything that a preset would say."""
     N, H, W, C = images.shape
     largest = min(H, max(SMALL, int(LARGEST * H))), min(W, max(SMALL, int(LARGEST * W)))
-    still = still_background(images, largest)
-    blobs = find_foreground(images, still[None], largest).blobs
+    some = some_of(images)
+    backdrop = choose_background(some, largest, tiles=tiles)
+    behind = behind_images(backdrop.kind, some, learned_picture(backdrop.kind, some, largest))
+    blobs = find_foreground(some, behind, largest).blobs
     seeds = find_seeds(blobs, MOST_PROTOTYPES, largest, np.random.default_rng(seed))
     frame = _frame(seeds, largest)
-    per_image = np.bincount([blob.image for blob in blobs], minlength=N)
+    per_image = np.bincount([blob.image for blob in blobs], minlength=len(some))
     most = int(per_image.max())
     alike = _most_alike(seeds)
     energy = _faintest(seeds)
-    black = float(still.max()) < LEAST_CONTRAST
     model = ModelConfig(
         num_prototypes=len(seeds.prototypes),
         prototype_size=frame,
         max_objects=min(MOST_OBJECTS, math.ceil(ROOM * most) + 1),
         peaks_per_prototype=min(MOST_PEAKS, math.ceil(ROOM * max(alike, most / 3)) + 4),
         channels=C,
-        background=not black,
+        background=backdrop.kind,
         localization="error_reduction",
         restarts=0,
+        rounds=2,
         min_error_reduction=float(f"{LEAST_GAIN * energy:.2g}"),
         min_visible=0.5,
         min_solid=0.4,
     )
     batch = max(1, min(32, BATCH_PIXELS // (H * W), N))
     steps = max(200, min(1000, IMAGES // batch))
-    start = TrainConfig(init="images", learning_rate=0.005, noise_steps=0, mask_noise=0.3)
+    start = TrainConfig(init="images", learning_rate=0.005, noise_steps=0, mask_noise=0.3, settle=True)
     train = dataclasses.replace(start, steps=steps, batch=batch, validate_every=max(1, steps // 4), seed=seed)
     reasons = (
-        f"{N:,} images of {H}x{W} in {'colour' if C == 3 else 'grey'}, "
-        f"{'on black' if black else 'over a background that stands still'}",
+        f"{N:,} {'tiles' if tiles else 'images'} of {H}x{W} in {'colour' if C == 3 else 'grey'}",
+        backdrop.reason,
         f"{len(blobs) / max(1, len({blob.image for blob in blobs})):.1f} things stand out in an image, at most {most}",
         f"they look like {len(seeds.prototypes)} shapes, the largest in frames of {frame[0]}x{frame[1]}",
         f"an object must reduce the squared error by {model.min_error_reduction:g}, a quarter of what the faintest shape does",

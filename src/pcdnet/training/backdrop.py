@@ -15,6 +15,7 @@ from jaxtyping import Float32, UInt8
 from torch import Tensor
 
 from pcdnet.config import Background
+from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.background.moving import Panorama, find_places, look, stitch
 from pcdnet.model.background.plain import fit_surface
 from pcdnet.training.foreground import LEAST_CONTRAST, still_background
@@ -44,17 +45,22 @@ class Backdrop:
     """Why it was chosen, in words."""
 
 
-def choose_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int]) -> Backdrop:
-    """The simplest background that leaves few pixels to objects; `frame` is how large objects may be."""
+def choose_background(
+    images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int], *, tiles: bool = False
+) -> Backdrop:
+    """The simplest background that leaves few pixels to objects; `frame` is how large objects may be.
+
+    What is behind `tiles`, parts of larger pictures, neither stands still nor moves.
+    """
     every = max(1, len(images) // (2 * TRIED))
     made_from, tried = images[::every][::2], images[::every][1::2][:TRIED]
     if len(tried) == 0:
         tried = images
     left: dict[Background, float] = {"black": _left(tried, np.zeros((1, *images.shape[1:]), np.float32))}
     left["plain"] = _left(tried, np.stack(list(plain_backgrounds(tried))))
-    if len(made_from) >= FEWEST:
+    if len(made_from) >= FEWEST and not tiles:
         left["still"] = _left(tried, still_background(made_from, frame)[None])
-    if min(left.values()) > TOO_MUCH and len(images) >= FEWEST:
+    if min(left.values()) > TOO_MUCH and len(images) >= FEWEST and not tiles:
         panorama = stitch_images(images)
         if panorama is not None:
             left["moving"] = _left(tried, seen_of(panorama.picture, tried))
@@ -65,6 +71,33 @@ def choose_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, in
     words = {"black": "black", "plain": "a plain surface", "still": "still", "moving": "seen by a moving camera"}
     shares = ", ".join(f"{words[kind]} {100 * share:.0f} %" for kind, share in sorted(left.items(), key=lambda x: x[1]))
     return Backdrop(best, left[best], f"the background is {words[best]}; pixels left to objects: {shares}")
+
+
+def behind_images(
+    kind: Background, images: UInt8[np.ndarray, "N H W C"], picture: Float32[np.ndarray, "Y X C"] | None
+) -> Float32[np.ndarray, "_ H W C"]:
+    """What is behind the objects: one background for all images, or one for each; `picture` is the learned one."""
+    if kind == "plain":
+        return np.stack(list(plain_backgrounds(images)))
+    if picture is None:
+        return np.zeros((1, *images.shape[1:]), np.float32)
+    return seen_of(torch.from_numpy(picture).permute(2, 0, 1), images) if kind == "moving" else picture[None]
+
+
+def learned_picture(
+    kind: Background, images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int]
+) -> Float32[np.ndarray, "Y X C"] | None:
+    """The first values of a background that is learned, still or moving; None for the others."""
+    if kind == "still":
+        return still_background(images, frame)
+    if kind != "moving":
+        return None
+    panorama = stitch_images(images)
+    if panorama is None:
+        raise PcdnetError(
+            "the images do not fit together as views of one large picture; choose another ", Setting("model.background")
+        )
+    return panorama.picture.permute(1, 2, 0).contiguous().numpy()
 
 
 def plain_backgrounds(images: UInt8[np.ndarray, "N H W C"]) -> Iterator[Float32[np.ndarray, "H W C"]]:
@@ -94,10 +127,10 @@ def to_tensor(images: UInt8[np.ndarray, "N H W C"]) -> Tensor:
 def _left(images: UInt8[np.ndarray, "N H W C"], backgrounds: Float32[np.ndarray, "_ H W C"]) -> float:
     """The share of pixels that differ from the background by more than the images' own noise."""
     away = np.abs(images / np.float32(255) - backgrounds).max(axis=-1)
-    return float((away > LEAST_CONTRAST + 3 * _noise(images)).mean())
+    return float((away > LEAST_CONTRAST + 3 * pixel_noise(images)).mean())
 
 
-def _noise(images: UInt8[np.ndarray, "N H W C"]) -> float:
+def pixel_noise(images: UInt8[np.ndarray, "N H W C"]) -> float:
     """The standard deviation of the noise, from the differences of neighbouring pixels."""
     across = np.abs(np.diff(images[:, ::2].astype(np.float32), axis=2)).ravel() / 255
     return float(1.4826 / 2**0.5 * np.median(across))

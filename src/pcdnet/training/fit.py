@@ -24,6 +24,8 @@ from pcdnet.run import Origin, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.automatic import choose
 from pcdnet.training.display import TrainingDisplay
+from pcdnet.training.backdrop import pixel_noise
+from pcdnet.training.settling import settle
 from pcdnet.training.loop import Progress, Trainer
 
 Data = str | Path | NDArray[np.generic] | Scenes
@@ -106,6 +108,8 @@ def fit(
         config, changes = run.config, {}
         data, view = run.data if data is None else data, run.view_of(None, view)
         minutes = run.origin.minutes if minutes is None else minutes
+        if run.is_settled:
+            return run.load_model(device)
     elif data is None:
         raise PcdnetError("there is nothing to learn from; give ", Setting("data"))
     elif out is not None:
@@ -136,7 +140,16 @@ def fit(
                     each(progress)
 
         trainer.train(show, stop or (lambda: False))
-    return trainer.finished()
+    model = trainer.finished()
+    if not config.train.settle:
+        return model
+    model = settle(model, scenes.images, pixel_noise(scenes.images))
+    if run is not None:
+        run.save_weights(model, settled=True)
+    if not quiet:
+        gone = config.model.num_prototypes - model.config.num_prototypes
+        print(f"{gone} of {config.model.num_prototypes} prototypes were superfluous, and are gone", file=sys.stderr)
+    return model
 
 
 def _resumed(out: str | Path | None, config: Config | str | None, changes: Mapping[str, Any], force: bool) -> RunFolder:

@@ -71,7 +71,7 @@ def still_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int
     the surroundings are seen in its place now and then, it is a thing that comes and goes. `frame` is how large
     things may be.
     """
-    spread = images[:: _every(len(images))].astype(np.float32) / 255
+    spread = some_of(images).astype(np.float32) / 255
     median = np.median(spread, axis=0).astype(np.float32)
     plain = _surroundings(median, frame)
     gone = (np.abs(spread - plain).max(axis=-1) < LEAST_CONTRAST).mean(axis=0)
@@ -99,20 +99,19 @@ def _surroundings(picture: Float32[np.ndarray, "H W C"], frame: tuple[int, int])
 def find_foreground(
     images: UInt8[np.ndarray, "N H W C"], background: Float32[np.ndarray, "_ H W C"], frame: tuple[int, int]
 ) -> Foreground:
-    """What stands out in at most MOST_IMAGES of the images; `background` is one for all, or one an image.
+    """What stands out in images; `background` is one for all, or one an image.
 
     Objects have at most the size of `frame`.
     """
-    chosen = np.arange(0, len(images), _every(len(images)))[:MOST_IMAGES]
-    behind = [background[n % len(background)] for n in chosen]
-    far = np.stack([np.abs(images[n] / np.float32(255) - b).max(axis=-1) for n, b in zip(chosen, behind, strict=True)])
+    behind = [background[n % len(background)] for n in range(len(images))]
+    far = np.stack([np.abs(image / np.float32(255) - b).max(axis=-1) for image, b in zip(images, behind, strict=True)])
     threshold = max(NOISE_FACTOR * 1.4826 * float(np.median(far[:, ::2, ::2])), LEAST_CONTRAST)
     blobs, large = [], np.zeros(far.shape[1:])
-    for n, b, distance in zip(chosen.tolist(), behind, far, strict=True):
+    for n, (b, distance) in enumerate(zip(behind, far, strict=True)):
         found, too_large = _blobs_of(n, images[n], b, distance > threshold, frame)
         blobs += found
         large += too_large
-    clutter = large >= CLUTTERED * len(chosen)
+    clutter = large >= CLUTTERED * len(images)
     return Foreground([blob for blob in blobs if not _inside(blob, clutter)], threshold, clutter)
 
 
@@ -139,9 +138,9 @@ def joined(parts: list[Blob]) -> Blob:
     return Blob(parts[0].image, top, left, mask, grey, energy, cut)
 
 
-def _every(count: int) -> int:
-    """The stride at which MOST_IMAGES of `count` images are looked at."""
-    return max(1, count // MOST_IMAGES)
+def some_of(images: UInt8[np.ndarray, "N H W C"]) -> UInt8[np.ndarray, "n H W C"]:
+    """At most MOST_IMAGES of the images, spread over all of them."""
+    return images[:: max(1, len(images) // MOST_IMAGES)][:MOST_IMAGES]
 
 
 def _inside(blob: Blob, clutter: Bool[np.ndarray, "H W"]) -> bool:

@@ -84,4 +84,7 @@ def _only(model: PCDNet, kept: Bool[np.ndarray, "P"]) -> PCDNet:
     weights = model.weights().map(torch.Tensor.detach)
     bank = PrototypeBank(weights.prototypes[chosen], weights.masks[chosen], weights.background)
     config = dataclasses.replace(model.config, num_prototypes=len(chosen))
-    return PCDNet.from_bank(bank, config)
+    smaller = PCDNet.from_bank(bank, config)
+    if smaller.ignored is not None and model.ignored is not None:
+        smaller.ignored.copy_(model.ignored)
+    return smaller
