@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from pcdnet.model.composition import compose
+from pcdnet.model.evidence import Evidence
 from pcdnet.model.peaks import propose
 from pcdnet.model.refinement import refine
-from pcdnet.model.selection import opening_planes, select
+from pcdnet.model.selection import select
 
 STAGES: dict[str, Any] = {
     "correlation": propose,
-    "canvas": opening_planes,
+    "canvas": Evidence.opening,
     "selection": select,
     "refinement": refine,
     "composition": compose,

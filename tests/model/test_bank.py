@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jaxtyping
 import pytest
 import torch
 from hypothesis import given, settings
@@ -62,12 +63,12 @@ def test_save_and_load_round_trip(tmp_path: Path, rng: torch.Generator) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["bank.safetensors"]
 
 
-def test_files_that_hold_no_sound_bank_are_refused(tmp_path: Path) -> None:
+def test_files_that_hold_no_sound_bank_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "bank.safetensors"
-    with pytest.raises(PcdnetError, match="cannot read the bank"):
+    with pytest.raises(PcdnetError, match="cannot read .*; give a safetensors file"):
         PrototypeBank.load(path)
     path.write_bytes(b"not tensors at all")
-    with pytest.raises(PcdnetError, match="cannot read the bank"):
+    with pytest.raises(PcdnetError, match="cannot read .*; give a safetensors file"):
         PrototypeBank.load(path)
     save_file({"prototypes": torch.zeros(1, 2, 2)}, path)
     with pytest.raises(PcdnetError, match="but no masks"):
@@ -76,8 +77,35 @@ def test_files_that_hold_no_sound_bank_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PcdnetError, match="masks in .* no finite numbers"):
         PrototypeBank.load(path)
     save_file({"prototypes": torch.zeros(1, 2, 2), "masks": torch.zeros(1, 2, 3)}, path)
-    with pytest.raises(PcdnetError, match="do not fit"):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users have no checker of shapes
+    with pytest.raises(PcdnetError, match=r"prototypes of shape .1, 2, 2. and masks of shape .1, 2, 3. do not fit"):
         PrototypeBank.load(path)
+    save_file(
+        {name: torch.zeros(1, 2, 2) for name in ("prototypes", "masks")} | {"background": torch.zeros(2, 2)}, path
+    )
+    with pytest.raises(PcdnetError, match=r"background has shape .2, 2.; give channels x height x width"):
+        PrototypeBank.load(path)
+
+
+def test_banks_are_equal_where_all_their_numbers_are(rng: torch.Generator) -> None:
+    bank = PrototypeBank(torch.rand(2, 4, 5, generator=rng), torch.rand(2, 4, 5, generator=rng))
+    behind = PrototypeBank(bank.prototypes, bank.masks, torch.rand(1, 8, 9, generator=rng))
+    assert bank.equals(bank.map(torch.clone))
+    assert behind.equals(behind.map(torch.clone))
+    assert not bank.equals(behind)
+    assert not behind.equals(bank)
+    assert not bank.equals(bank.map(torch.Tensor.double))
+    assert not bank.equals(PrototypeBank(bank.prototypes, bank.masks + 1e-6))
+
+
+def test_black_stands_behind_where_there_is_no_background(rng: torch.Generator) -> None:
+    bank = PrototypeBank(torch.ones(1, 2, 2), torch.ones(1, 2, 2))
+    behind = PrototypeBank(bank.prototypes, bank.masks, torch.rand(3, 6, 7, generator=rng))
+    image = torch.ones(3, 6, 7)
+    assert bank.image_size is None
+    assert not bank.behind(image).any()
+    assert behind.image_size == (6, 7)
+    assert torch.equal(behind.behind(image), behind.background)  # type: ignore[arg-type]
 
 
 def test_a_bank_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -2,70 +2,111 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from pcdnet.model.composition import compose, instance_labels
+from pcdnet.model.composition import compose, instance_labels, paint, painted_behind
 from pcdnet.model.geometry import Geometry
+from pcdnet.model.windows import Frames, canvas
+from tests.model.models import on_canvas
 
-GEOMETRY = Geometry((7, 9), (4, 3), (3, 2))
-
-
-def paint(textures: Tensor, masks: Tensor, background: Tensor, row: Tensor, column: Tensor, exists: Tensor) -> Tensor:
-    return compose(textures, masks, row, column, exists, background, GEOMETRY)
+GEOMETRY = Geometry.touching((7, 9), (4, 3))
 
 
-def scene(rng: torch.Generator) -> tuple[Tensor, ...]:
-    textures = torch.rand(2, 3, 4, 3, 2, generator=rng, dtype=torch.float64)
-    masks = torch.rand(2, 3, 4, 3, generator=rng, dtype=torch.float64)
-    background = torch.rand(2, 7, 9, generator=rng, dtype=torch.float64)
+class Scene(NamedTuple):
+    """What `compose` takes."""
+
+    prototypes: Tensor
+    masks: Tensor
+    colour: Tensor
+    frames: Frames
+    background: Tensor
+
+
+def scene(rng: torch.Generator) -> Scene:
+    """Two images of two channels with three and two objects, over each other and over the border."""
     row, column = torch.tensor([[-2, 1, 2], [5, 0, 3]]), torch.tensor([[0, 1, 2], [7, -2, 3]])
     exists = torch.tensor([[True, True, True], [True, True, False]])
-    return textures, masks, background, row, column, exists
+    return Scene(
+        prototypes=torch.rand(2, 3, 4, 3, generator=rng, dtype=torch.float64),
+        masks=torch.rand(2, 3, 4, 3, generator=rng, dtype=torch.float64),
+        colour=torch.rand(2, 3, 2, generator=rng, dtype=torch.float64),
+        frames=Frames(GEOMETRY, row, column, exists),
+        background=torch.rand(2, 7, 9, generator=rng, dtype=torch.float64),
+    )
+
+
+def layers(given: Scene, b: int) -> list[tuple[Tensor, Tensor]]:
+    """What the objects of an image paint on the whole canvas, and through which masks, front to back."""
+    found = []
+    for n in range(3):
+        if given.frames.exists[b, n]:
+            place = int(given.frames.row[b, n]), int(given.frames.column[b, n]), GEOMETRY.image
+            T, M = on_canvas(given.prototypes[b, n], *place), on_canvas(given.masks[b, n], *place)
+            found.append((given.colour[b, n][:, None, None] * T, M))
+    return found
 
 
 def test_painting_is_the_equation_on_the_full_canvas(rng: torch.Generator) -> None:
-    textures, masks, background, row, column, exists = scene(rng)
-    painted = paint(textures, masks, background, row, column, exists)
+    given = scene(rng)
+    painted = compose(*given)
     for b in range(2):
-        G = background.clone()
-        for n in (2, 1, 0):
-            if not exists[b, n]:
-                continue
-            wide_T, wide_M = torch.zeros(2, 20, 20).double(), torch.zeros(20, 20).double()
-            r, c = int(row[b, n]) + 6, int(column[b, n]) + 6
-            wide_T[:, r : r + 4, c : c + 3] = textures[b, n].permute(2, 0, 1)
-            wide_M[r : r + 4, c : c + 3] = masks[b, n]
-            T, M = wide_T[:, 6:13, 6:15], wide_M[6:13, 6:15]
+        G = given.background
+        for T, M in reversed(layers(given, b)):
             G = T * M + (1 - M) * G
         torch.testing.assert_close(painted[b], G)
 
 
+def test_painting_front_to_back_gives_the_same_picture(rng: torch.Generator) -> None:
+    given = scene(rng)
+    painted = compose(*given)
+    for b in range(2):
+        shown, clear = torch.zeros_like(given.background), torch.ones_like(given.background[:1])
+        for T, M in layers(given, b):
+            shown, clear = painted_behind(shown, clear, M, T)
+        torch.testing.assert_close(painted[b], shown + clear * given.background)
+
+
+def test_what_a_frame_covered_is_what_those_behind_it_show(rng: torch.Generator) -> None:
+    given = scene(rng)
+    textures = given.prototypes[..., None] * given.colour[:, :, None, None]
+    picture = canvas(given.background.expand(2, -1, -1, -1), GEOMETRY)
+    covered = paint(picture, textures, given.masks, given.frames)
+    for n in range(3):
+        behind = given.frames.exists.clone()
+        behind[:, : n + 1] = False
+        rest = compose(*given._replace(frames=Frames(GEOMETRY, given.frames.row, given.frames.column, behind)))
+        windows = given.frames.nth(n)
+        torch.testing.assert_close(covered[windows.image, n], windows.cut(canvas(rest, GEOMETRY)))
+
+
 def test_gradients_of_painting_are_right(rng: torch.Generator) -> None:
-    textures, masks, background, row, column, exists = scene(rng)
-    inputs = tuple(x.requires_grad_() for x in (textures, masks, background))
-    assert torch.autograd.gradcheck(lambda t, m, b: paint(t, m, b, row, column, exists), inputs)
+    given = scene(rng)
+    inputs = tuple(x.requires_grad_() for x in (given.prototypes, given.masks, given.colour, given.background))
+    assert torch.autograd.gradcheck(lambda p, m, c, b: compose(p, m, c, given.frames, b), inputs)
 
 
 def test_an_opaque_layer_hides_what_is_behind_it(rng: torch.Generator) -> None:
-    textures, masks, background, row, column, exists = scene(rng)
-    masks[:, 0] = 1
-    row[:, :], column[:, :] = 2, 3
-    painted = paint(textures, masks, background, row, column, exists)
-    torch.testing.assert_close(painted[:, :, 2:6, 3:6], textures[:, 0].permute(0, 3, 1, 2))
+    given = scene(rng)
+    given.masks[:, 0] = 1
+    given.frames.row[:, :], given.frames.column[:, :] = 2, 3
+    nearest = given.prototypes[:, 0, None] * given.colour[:, 0, :, None, None]
+    torch.testing.assert_close(compose(*given)[:, :, 2:6, 3:6], nearest)
 
 
 def test_an_object_that_does_not_exist_paints_nothing(rng: torch.Generator) -> None:
-    textures, masks, background, row, column, exists = scene(rng)
-    painted = paint(textures, masks, background, row, column, torch.zeros_like(exists))
-    torch.testing.assert_close(painted, background.expand(2, -1, -1, -1))
+    given = scene(rng)
+    given.frames.exists[:] = False
+    torch.testing.assert_close(compose(*given), given.background.expand(2, -1, -1, -1))
 
 
 def test_the_nearest_object_is_the_one_that_is_seen() -> None:
     masks = torch.ones(1, 2, 4, 3)
     masks[0, 0, :, 0] = 0.5  # one half is not above one half
     row, column = torch.tensor([[1, 2]]), torch.tensor([[2, 2]])
-    labels = instance_labels(masks, row, column, torch.tensor([[True, True]]), (7, 9))[0]
+    labels = instance_labels(masks, Frames(GEOMETRY, row, column, torch.tensor([[True, True]])))[0]
     expected = torch.zeros(7, 9, dtype=torch.int32)
     expected[2:6, 2:5] = 2
     expected[1:5, 3:5] = 1

@@ -5,47 +5,121 @@ from __future__ import annotations
 import torch
 from hypothesis import given, settings
 from hypothesis.strategies import booleans, integers
+from torch import Tensor
 
-from pcdnet.model.evidence import EvidenceKernels, Quadratics, best_colour, error_reduction_of, planes_of
+from pcdnet.model.evidence import (
+    Evidence,
+    EvidenceKernels,
+    Quadratics,
+    best_colour,
+    colour_coefficients,
+    error_fall,
+    error_reduction_of,
+    occluded,
+    plane_list,
+)
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.peaks import Candidates
-from pcdnet.model.windows import canvas
+from pcdnet.model.windows import Windows, canvas
+from tests.model.models import on_canvas
+
+SIZE, FRAME, C = (10, 12), (5, 4), 3
+GEOMETRY = Geometry.touching(SIZE, FRAME)
 
 
-@given(row=integers(-4, 9), column=integers(-3, 10), behind=booleans(), seed=integers(0, 50), many=booleans())
+class Situation:
+    """A candidate somewhere, what it should explain, and what is behind it, on the full canvas and in its window."""
+
+    def __init__(self, seed: int, row: int, column: int, *, behind: bool) -> None:
+        rng = torch.Generator().manual_seed(seed)
+
+        def rand(*shape: int) -> Tensor:
+            return torch.rand(*shape, generator=rng, dtype=torch.float64)
+
+        self.T, self.M, self.colour = rand(*FRAME), rand(*FRAME), rand(C)
+        self.M[0], self.M[:, -1] = 0, 0  # so that the mask's box is smaller than the frame
+        self.X, self.tau = rand(C, *SIZE), rand(1, *SIZE)
+        self.B = rand(C, *SIZE) if behind else None
+        self.windows = Windows(GEOMETRY, torch.tensor([0]), torch.tensor([row]), torch.tensor([column]))
+        self.wide_T, self.wide_M = (on_canvas(x, row, column, SIZE) for x in (self.T, self.M))
+
+    def planes(self) -> Tensor:
+        """The planes of evidence, on a canvas."""
+        Y, Q, B = (None if x is None else canvas(x[None], GEOMETRY) for x in (self.tau * self.X, self.tau**2, self.B))
+        return torch.cat(plane_list(Y, Q, B), dim=-1)
+
+    def in_window(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Y, Q and B as the candidate's window shows them."""
+        found = [None if x is None else canvas(x[None], GEOMETRY) for x in (self.tau * self.X, self.tau**2, self.B)]
+        Y, Q, B = (None if x is None else self.windows.cut(x) for x in found)
+        assert Y is not None
+        assert Q is not None
+        return Y, Q, B
+
+    def fall(self, colour: Tensor) -> Tensor:
+        """How much the squared error falls, literally, in every pixel and channel."""
+        under = torch.zeros_like(self.X) if self.B is None else self.B
+        over = self.wide_M * self.wide_T * colour[:, None, None] + (1 - self.wide_M) * under
+        return (self.X - self.tau * under).square() - (self.X - self.tau * over).square()
+
+
+places = given(row=integers(-4, 9), column=integers(-3, 10), behind=booleans(), seed=integers(0, 50))
+
+
+@places
 @settings(deadline=None, max_examples=60)
-def test_the_error_reduction_is_the_fall_of_the_squared_error(
-    row: int, column: int, behind: bool, seed: int, many: bool
+def test_the_error_reduction_is_the_fall_of_the_squared_error(row: int, column: int, behind: bool, seed: int) -> None:
+    now = Situation(seed, row, column, behind=behind)
+    kernels = EvidenceKernels(now.T[None], now.M[None], C)
+    for count in (1, 3000):  # many windows take the path by prototype
+        image = torch.zeros(count, dtype=torch.long)
+        windows = Windows(GEOMETRY, image, image + row, image + column)
+        found = kernels.measure(now.planes(), windows, image)[-1]
+        k = found[C + 2] if behind else 0
+        reduction = error_reduction_of(found[:C], found[C], k, now.colour)
+        torch.testing.assert_close(reduction, now.fall(now.colour).sum(), atol=1e-9, rtol=1e-9)
+        torch.testing.assert_close(found[C + 1], (now.tau.square() * now.wide_M).sum())
+
+
+@places
+@settings(deadline=None, max_examples=30)
+def test_the_error_falls_pixel_by_pixel_as_on_the_full_canvas(row: int, column: int, behind: bool, seed: int) -> None:
+    now = Situation(seed, row, column, behind=behind)
+    Y, Q, B = now.in_window()
+    T, M = (x[None, ..., None] for x in (now.T, now.M))
+    fall = error_fall(Y, Q, torch.zeros_like(Y) if B is None else B, M, T * now.colour)
+    literal = now.windows.cut(canvas(now.fall(now.colour)[None], GEOMETRY))
+    torch.testing.assert_close(fall, literal, atol=1e-12, rtol=1e-9)
+
+
+@places
+@settings(deadline=None, max_examples=30)
+def test_the_colour_of_a_single_window_is_where_the_error_is_least(
+    row: int, column: int, behind: bool, seed: int
 ) -> None:
-    rng = torch.Generator().manual_seed(seed)
-    H, W, h, w, C = 10, 12, 5, 4, 3
-    geometry = Geometry((H, W), (h, w), (h - 1, w - 1))
+    now = Situation(seed, row, column, behind=behind)
+    T, M = (x[None, ..., None] for x in (now.T, now.M))
+    colour = best_colour(*colour_coefficients(*now.in_window(), T, M))[0]
+    best = now.fall(colour).sum()
+    for c in range(C):
+        for step in (-0.01, 0.01):
+            other = colour.clone()
+            other[c] += step
+            assert now.fall(other).sum() <= best + 1e-12
 
-    def rand(*shape: int) -> torch.Tensor:
-        return torch.rand(*shape, generator=rng, dtype=torch.float64)
 
-    T, M, colour = rand(1, h, w), rand(1, h, w), rand(C)
-    M[0, 0], M[0, :, -1] = 0, 0  # so that the mask's box is smaller than the frame
-    X, tau = rand(1, C, H, W), rand(1, 1, H, W)
-    B = rand(1, C, H, W) if behind else None
-    planes = planes_of(
-        canvas(tau * X, geometry), canvas(tau * tau, geometry), None if B is None else canvas(B, geometry)
-    )
-    kernels = EvidenceKernels(T, M, C, over_black=not behind)
-    place = torch.full((1, 1), row), torch.full((1, 1), column)
-    found = Quadratics.zeros(planes, 1, C)
-    n = 200_000 if many else 1  # many pairs take the path by prototype
-    zero = torch.zeros(1, dtype=torch.long).expand(n if n == 1 else 3000)
-    kernels.update(found, planes, geometry, Candidates(*place, torch.ones(1, 1, dtype=torch.bool), 1), zero, zero)
-    gain = error_reduction_of(found.a, found.q, found.k, colour[None, None]).item()
-
-    wide = torch.zeros(2, H + 2 * h, W + 2 * w, dtype=torch.float64)
-    wide[:, h + row : 2 * h + row, w + column : 2 * w + column] = torch.stack([T[0], M[0]])
-    shifted_T, shifted_M = wide[:, h : h + H, w : w + W]
-    under = torch.zeros_like(X) if B is None else B
-    over = shifted_M * shifted_T * colour[:, None, None] + (1 - shifted_M) * under
-    expected = (X - tau * under).square().sum() - (X - tau * over).square().sum()
-    torch.testing.assert_close(gain, expected.item(), atol=1e-9, rtol=1e-9)
+@places
+@settings(deadline=None, max_examples=30)
+def test_what_an_object_occludes_is_no_longer_to_be_explained(row: int, column: int, behind: bool, seed: int) -> None:
+    """Behind the object the transmittance is tau (1 - M), and what it shows is explained."""
+    now = Situation(seed, row, column, behind=behind)
+    evidence = Evidence.opening(now.X[None], GEOMETRY, None if now.B is None else canvas(now.B[None], GEOMETRY))
+    T, M = (x[None, ..., None] for x in (now.T, now.M))
+    evidence.paste(now.windows, *occluded(*evidence.cut(now.windows), M, T * now.colour))
+    tau = 1 - now.wide_M
+    X = now.X - now.wide_M * now.wide_T * now.colour[:, None, None]
+    Y, Q = canvas((tau * X)[None], GEOMETRY), canvas(tau.square()[None, None], GEOMETRY)
+    planes = plane_list(Y, Q, evidence.behind)
+    torch.testing.assert_close(evidence.planes, torch.cat(planes, dim=-1))
 
 
 def test_the_closed_form_colour_beats_every_other(rng: torch.Generator) -> None:
@@ -58,3 +132,16 @@ def test_the_closed_form_colour_beats_every_other(rng: torch.Generator) -> None:
         other = 1.5 * torch.rand(50, 3, generator=rng)
         assert (error_reduction_of(a, q, k, limited) >= error_reduction_of(a, q, k, other) - 1e-5).all()
         assert (error_reduction_of(a, q, k, free) >= error_reduction_of(a, q, k, limited) - 1e-5).all()
+
+
+def test_no_colour_exceeds_the_bound(rng: torch.Generator) -> None:
+    found = Quadratics(torch.rand(4, 7, C + 3, generator=rng))
+    for _ in range(20):
+        colour = 3 * torch.randn(4, 7, C, generator=rng)
+        assert (found.error_reduction(colour) <= found.bound() + 1e-4).all()
+
+
+def test_what_paints_nothing_has_no_colour_and_reduces_nothing() -> None:
+    nothing = Quadratics(torch.zeros(1, 2, C + 3))
+    assert not best_colour(nothing.a, nothing.q).any()
+    assert not nothing.bound().any()

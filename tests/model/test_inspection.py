@@ -16,7 +16,8 @@ from pcdnet.model.inspection import Inspection, Proposal, inspect, locate
 from pcdnet.model.network import PCDNet
 from pcdnet.model.peaks import top_peaks
 from pcdnet.model.solidity import LEAST_FALL
-from tests.oracle.scenes import random_bank, random_scene
+from tests.model.models import on_canvas
+from tests.oracle.scenes import random_bank, random_scene, random_weights
 
 SIZE, FRAME = (30, 26), (9, 8)
 COLOURS: list[ColourModule] = ["least_squares", "none", "network"]
@@ -29,7 +30,6 @@ def setting(
 ) -> tuple[PCDNet, Tensor]:
     """A small model and an image of three objects, some of them overlapping."""
     rng = torch.Generator().manual_seed(seed)
-    torch.manual_seed(seed)
     bank = random_bank(rng, 4, FRAME, (3, *SIZE) if background else None, torch.float32)
     config = ModelConfig(
         num_prototypes=4,
@@ -42,7 +42,10 @@ def setting(
         restarts=restarts,
         **fields,
     )
-    return PCDNet.from_bank(bank, config), random_scene(rng, bank, SIZE, 3, 3, 0.02)
+    model, image = PCDNet.from_bank(bank, config), random_scene(rng, bank, SIZE, 3, 3, 0.02)
+    if model.colour is not None:
+        random_weights(rng, model.colour)
+    return model, image
 
 
 def street(seed: int) -> tuple[PCDNet, Tensor]:
@@ -110,10 +113,10 @@ def least_seen(model: PCDNet, image: Tensor) -> float:
     through = torch.ones(image.shape[1:])
     for step in inspect(model, image).steps:
         for rival in step.rivals:
-            M = on_canvas(model.bank().masks[rival.prototype], rival.position, image)
+            M = on_canvas(model.bank().masks[rival.prototype], *rival.position, SIZE)
             least = min(least, float((through.square() * M).sum() / M.sum()))
         if step.chosen is not None:
-            through *= 1 - on_canvas(model.bank().masks[step.chosen.prototype], step.chosen.position, image)
+            through *= 1 - on_canvas(model.bank().masks[step.chosen.prototype], *step.chosen.position, SIZE)
     return least
 
 
@@ -137,18 +140,10 @@ def test_errors_fall_by_the_error_reductions_and_end_at_the_error_of_the_picture
     assert seen.steps[-1].error == pytest.approx(seen.error, rel=1e-3, abs=1e-2)
 
 
-def on_canvas(frame: Tensor, position: tuple[int, int], image: Tensor) -> Tensor:
-    """A frame on an empty canvas of the image's size; what hangs over the border is cut."""
-    (h, w), (H, W), (row, column) = frame.shape, image.shape[1:], position
-    plane = torch.zeros(H + 2 * h, W + 2 * w)
-    plane[row + h : row + 2 * h, column + w : column + 2 * w] = frame.detach()
-    return plane[h : h + H, w : w + W]
-
-
 def is_solid(model: PCDNet, image: Tensor, prototype: int, position: tuple[int, int]) -> bool:
     """Whether a candidate, painted on the whole canvas in its best colour, lowers the error in enough pixels."""
-    bank, C = model.bank(), len(image)
-    M, T = (on_canvas(values[prototype], position, image) for values in (bank.masks, bank.prototypes))
+    bank, (C, H, W) = model.bank(), image.shape
+    M, T = (on_canvas(values[prototype], *position, (H, W)) for values in (bank.masks, bank.prototypes))
     behind = torch.zeros_like(image) if bank.background is None else bank.background.detach()
     colour = ((image - (1 - M) * behind) * M * T).sum(dim=(1, 2)) / (M * T).square().sum()
     painted = M * T * colour.clamp(0, model.config.max_colour)[:, None, None] + (1 - M) * behind
@@ -161,7 +156,7 @@ def assert_candidates_are_the_solid_peaks(model: PCDNet, image: Tensor, proposal
 
     Where nothing would be gained a map is flat but for rounding, so what is that low is left out.
     """
-    flimsy, reach = 0, model.plan((image.shape[1], image.shape[2])).reach
+    flimsy, reach = 0, model.plan((image.shape[1], image.shape[2])).localizer.reach
     for p in range(model.config.num_prototypes):
         shown = locate(model, image, p)
         height, row, column = (x.tolist() for x in top_peaks(shown.heat, model.config.peaks_per_prototype, reach))
@@ -210,7 +205,7 @@ def test_rivals_are_sorted_and_of_different_prototypes() -> None:
 
 
 def test_refinement_is_reported_where_it_changed_something() -> None:
-    told = 0
+    reported = 0
     for seed in range(6):
         model, image = setting(seed, restarts=6)
         seen = inspect(model, image)
@@ -218,5 +213,5 @@ def test_refinement_is_reported_where_it_changed_something() -> None:
             assert seen.error < seen.steps[-1].error
         else:
             assert seen.error == pytest.approx(seen.steps[-1].error, rel=1e-3, abs=1e-2)
-        told += seen.refined
-    assert 0 < told < 6
+        reported += seen.refined
+    assert 0 < reported < 6

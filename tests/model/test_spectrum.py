@@ -10,7 +10,7 @@ from hypothesis.strategies import integers
 from scipy.ndimage import fourier_shift as scipy_fourier_shift
 
 from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.geometry import Geometry, fast_size
+from pcdnet.model.geometry import Geometry
 from pcdnet.model.localization import PhaseLocalizer
 from pcdnet.model.peaks import propose
 from pcdnet.model.spectrum import correlate, delay, fourier_shift, phases
@@ -94,16 +94,3 @@ def test_a_delayed_spectrum_is_the_spectrum_of_the_rolled_signal(rng: torch.Gene
     signal = torch.rand(8, 10, generator=rng).double()
     moved = torch.fft.irfft2(delay(torch.fft.rfft2(signal), (8, 10), (3, -2)), s=(8, 10))
     torch.testing.assert_close(moved, signal.roll((3, -2), (0, 1)), atol=1e-10, rtol=0)
-
-
-@given(least=integers(1, 3000))
-def test_fast_sizes_are_large_enough_smooth_and_not_much_larger(least: int) -> None:
-    size = fast_size(least)
-    rest = size
-    for prime in (2, 3, 5):
-        while rest % prime == 0:
-            rest //= prime
-    assert size >= least
-    assert size % 8 == 0
-    assert rest == 1
-    assert size <= 8 + 1.25 * least

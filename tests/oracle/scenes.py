@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pcdnet.model.bank import PrototypeBank
 
@@ -50,3 +50,14 @@ def random_scene(
         window += bank.masks[p] * (colour * bank.prototypes[p] - window)
     picture = picture[:, h : h + H, w : w + W]
     return (picture + noise * torch.randn(picture.shape, generator=rng, dtype=dtype)).clamp(0, 1)
+
+
+@torch.no_grad()
+def random_weights(rng: torch.Generator, network: nn.Module) -> None:
+    """Draw a network's weights from a generator, as wide as PyTorch draws them from its own."""
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            for values in (layer.weight, layer.bias):
+                assert values is not None
+                drawn = torch.rand(values.shape, generator=rng, dtype=values.dtype)
+                values.copy_((2 * drawn - 1) / layer.weight[0].numel() ** 0.5)

@@ -12,7 +12,7 @@ from pcdnet.config import ColourModule, ModelConfig
 from pcdnet.model.colour import ColourNetwork
 from pcdnet.model.network import PCDNet
 from tests.oracle.equations import Network, Oracle
-from tests.oracle.scenes import random_bank, random_scene
+from tests.oracle.scenes import random_bank, random_scene, random_weights
 
 SIZE, FRAME = (30, 27), (11, 9)
 
@@ -47,8 +47,9 @@ def compare(seed: int, colour: ColourModule, dtype: torch.dtype, tolerance: floa
         min_error_reduction=0.05,
         **further,
     )
-    torch.manual_seed(seed)
     model = PCDNet.from_bank(bank, config)
+    if model.colour is not None:
+        random_weights(rng, model.colour)
     tight, offset = model.bank().tight()
     with torch.no_grad():
         layers = model(image[None])

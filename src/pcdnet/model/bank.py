@@ -8,14 +8,13 @@ from pathlib import Path
 
 import torch
 from jaxtyping import Float, Int
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor
 
 from pcdnet.decomposition import BankArrays
 from pcdnet.errors import PcdnetError
-from pcdnet.files import whole_file
-from pcdnet.model.geometry import support
+from pcdnet.model.geometry import Geometry, support
+from pcdnet.model.storage import load_tensors, save_tensors
+from pcdnet.model.windows import Windows, canvas
 
 LEAK = 0.01
 """Slope of the soft clamp outside [0, 1]: small, but enough for a gradient to lead back."""
@@ -47,12 +46,33 @@ class PrototypeBank:
     background: Float[Tensor, "C H W"] | None = None
 
     def __post_init__(self) -> None:
-        _check_shapes(self.prototypes, self.masks, self.background)
+        if self.prototypes.ndim != 3 or self.prototypes.shape != self.masks.shape:
+            raise PcdnetError(
+                f"prototypes of shape {tuple(self.prototypes.shape)} and masks of shape {tuple(self.masks.shape)} "
+                f"do not fit; both must be prototypes x height x width"
+            )
+        if self.background is not None and self.background.ndim != 3:
+            raise PcdnetError(
+                f"the background has shape {tuple(self.background.shape)}; give channels x height x width"
+            )
 
     @property
     def frame(self) -> tuple[int, int]:
         """Height and width of the prototypes' frames."""
         return self.prototypes.shape[1], self.prototypes.shape[2]
+
+    @property
+    def image_size(self) -> tuple[int, int] | None:
+        """Height and width of the background; None where there is none, and so images may be of any size."""
+        return None if self.background is None else (self.background.shape[1], self.background.shape[2])
+
+    def behind(self, image: Float[Tensor, "C H W"]) -> Float[Tensor, "C H W"]:
+        """The background, or black where there is none, for images like this one."""
+        return torch.zeros_like(image) if self.background is None else self.background
+
+    def clamped(self) -> PrototypeBank:
+        """The bank as it is painted in evaluation: all values from 0 to 1."""
+        return self.map(lambda values: values.clamp(0, 1))
 
     def map(self, function: Callable[[Tensor], Tensor]) -> PrototypeBank:
         """The bank with `function` applied to each of its tensors."""
@@ -67,7 +87,10 @@ class PrototypeBank:
     def equals(self, other: PrototypeBank) -> bool:
         """Whether all numbers are the same, on the same device and of the same type."""
         mine, theirs = self.tensors(), other.tensors()
-        return mine.keys() == theirs.keys() and all(_same(mine[name], theirs[name]) for name in mine)
+        return mine.keys() == theirs.keys() and all(
+            (one.device, one.dtype) == (two.device, two.dtype) and torch.equal(one, two)
+            for one, two in zip(mine.values(), theirs.values(), strict=True)
+        )
 
     def to_numpy(self) -> BankArrays:
         """The bank as plain arrays, for results and pictures; the background is channels last."""
@@ -86,51 +109,26 @@ class PrototypeBank:
         size = boxes[:, 2:].amax(dim=0)
         offset = boxes[:, :2] - (size - boxes[:, 2:]).div(2, rounding_mode="floor")
         height, width = size.tolist()
-        P, h, w = self.masks.shape
-        y = (offset[:, :1] + torch.arange(height, device=offset.device))[:, :, None]
-        x = (offset[:, 1:] + torch.arange(width, device=offset.device))[:, None, :]
-        inside = (y >= 0) & (y < h) & (x >= 0) & (x < w)
-        p = torch.arange(P, device=offset.device)[:, None, None]
-        y, x = y.clamp(0, h - 1), x.clamp(0, w - 1)
-        prototypes = torch.where(inside, self.prototypes[p, y, x], 0)
-        return PrototypeBank(prototypes, torch.where(inside, self.masks[p, y, x], 0), self.background), offset
+        geometry = Geometry(self.frame, (height, width), (height, width))
+        windows = Windows(geometry, torch.arange(len(offset), device=offset.device), offset[:, 0], offset[:, 1])
+        prototypes, masks = windows.cut(canvas(torch.stack([self.prototypes, self.masks], 1), geometry)).unbind(-1)
+        return PrototypeBank(prototypes.contiguous(), masks.contiguous(), self.background), offset
 
     @staticmethod
     def load(path: str | Path) -> PrototypeBank:
         """Read `prototypes`, `masks` and, if it is there, `background` from a safetensors file, as they are."""
-        try:
-            tensors = load_file(path)
-        except (OSError, SafetensorError) as error:
-            raise PcdnetError(f"cannot read the bank {path}: {error}; give a safetensors file") from None
+        tensors, _ = load_tensors(Path(path), "give a safetensors file")
         missing = [name for name in ("prototypes", "masks") if name not in tensors]
         if missing:
             raise PcdnetError(f"{path} holds {sorted(tensors)} but no {missing[0]}; give a file of a prototype bank")
-        for name, tensor in tensors.items():
-            if not tensor.is_floating_point() or not torch.isfinite(tensor).all():
+        for name, values in tensors.items():
+            if not values.is_floating_point() or not torch.isfinite(values).all():
                 raise PcdnetError(f"{name} in {path} holds values that are no finite numbers; use a sound file")
-        bank = tensors["prototypes"], tensors["masks"], tensors.get("background")
-        _check_shapes(*bank)
-        return PrototypeBank(*bank)
+        return PrototypeBank(tensors["prototypes"], tensors["masks"], tensors.get("background"))
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file that `load` reads, whole or not at all."""
-        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.tensors().items()}
-        with whole_file(path) as file:
-            file.write(save(tensors))
-
-
-def _check_shapes(prototypes: Tensor, masks: Tensor, background: Tensor | None) -> None:
-    if prototypes.ndim != 3 or prototypes.shape != masks.shape:
-        raise PcdnetError(
-            f"prototypes of shape {tuple(prototypes.shape)} and masks of shape {tuple(masks.shape)} do not fit; "
-            f"both must be prototypes x height x width"
-        )
-    if background is not None and background.ndim != 3:
-        raise PcdnetError(f"the background has shape {tuple(background.shape)}; give channels x height x width")
-
-
-def _same(one: Tensor, two: Tensor) -> bool:
-    return one.device == two.device and one.dtype == two.dtype and torch.equal(one, two)
+        save_tensors(Path(path), self.tensors())
 
 
 def soft_clamp(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:

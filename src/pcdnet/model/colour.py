@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from copy import copy
 
 import torch
@@ -11,11 +10,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, relu
 
-from pcdnet.model.evidence import Quadratics, best_colour, error_reduction_of
-from pcdnet.model.geometry import Geometry
+from pcdnet.model.evidence import Evidence, Quadratics, best_colour, colour_coefficients, occluded
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.plan import SearchPlan
-from pcdnet.model.windows import canvas, cut
+from pcdnet.model.windows import Frames, Windows, canvas
 
 AHEAD = 4
 """Candidates of one image that the network colours in one go."""
@@ -37,61 +35,43 @@ class ColourNetwork(nn.Module):
 
     def forward(self, masked: Float[Tensor, "n C h w"], *, frozen: bool = False) -> Float[Tensor, "n C"]:
         """Colours of masked windows; `frozen` leaves the running statistics alone in training too."""
-        x = self._normalise(self.first_norm, relu(self.first(masked)), frozen)
-        x = self._normalise(self.second_norm, relu(self.second(x)), frozen)
+        x = masked
+        for layer, norm in ((self.first, self.first_norm), (self.second, self.second_norm)):
+            x = relu(layer(x))
+            fixed = norm.running_mean, norm.running_var, norm.weight, norm.bias
+            x = batch_norm(x, *fixed, eps=norm.eps) if frozen else norm(x)
         colours: Tensor = self.head(x.mean(dim=(-2, -1)))
         return colours
 
-    def _normalise(self, norm: nn.BatchNorm2d, x: Tensor, frozen: bool) -> Tensor:
-        if not frozen:
-            normalised: Tensor = norm(x)
-            return normalised
-        return batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
 
+class Palette:
+    """A way to colour candidates, and so to compare them: in closed form, given what is in front of each.
 
-class Palette(ABC):
-    """A way to colour candidates, and so to compare them."""
+    Least squares gives the colour of the largest error reduction up to `max_colour`; without one, all colours are 1.
+    """
 
-    @abstractmethod
-    def colours(
-        self, quadratics: Quadratics, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]
-    ) -> Float[Tensor, "n C"]:
-        """The colours of the named (image, candidate) pairs."""
-
-    @abstractmethod
-    def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-        """The allowed candidate of the largest error reduction, for every image; any where none is allowed."""
-
-    def subset(self, image: Int[Tensor, "n"]) -> Palette:
-        """The palette for some of the images."""
-        return self
-
-
-class LeastSquaresColours(Palette):
-    """Closed form: the colour of the largest error reduction, given what is in front of the candidate."""
-
-    def __init__(self, max_colour: float) -> None:
+    def __init__(self, max_colour: float | None) -> None:
         self._max_colour = max_colour
 
     def colours(
         self, quadratics: Quadratics, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]
     ) -> Float[Tensor, "n C"]:
-        return best_colour(quadratics.a[image, candidate], quadratics.q[image, candidate], self._max_colour)
+        """The colours of the named (image, candidate) pairs."""
+        return self._closed_form(quadratics.at(image, candidate))
 
     def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-        return _argmax(quadratics, best_colour(quadratics.a, quadratics.q, self._max_colour), allowed)
+        """The allowed candidate of the largest error reduction, for every image; any where none is allowed."""
+        reductions = quadratics.error_reduction(self._closed_form(quadratics))
+        return torch.where(allowed, reductions, -torch.inf).argmax(dim=1)
 
+    def subset(self, image: Int[Tensor, "n"]) -> Palette:
+        """The palette for some of the images."""
+        return self
 
-class PlainColours(Palette):
-    """No colour: prototypes are painted as they are."""
-
-    def colours(
-        self, quadratics: Quadratics, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]
-    ) -> Float[Tensor, "n C"]:
-        return torch.ones_like(quadratics.a[image, candidate])
-
-    def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-        return _argmax(quadratics, torch.ones_like(quadratics.a), allowed)
+    def _closed_form(self, quadratics: Quadratics) -> Float[Tensor, "*candidates C"]:
+        a, q = quadratics.a, quadratics.q
+        colours: Tensor = torch.ones_like(a) if self._max_colour is None else best_colour(a, q, self._max_colour)
+        return colours
 
 
 class NetworkColours(Palette):
@@ -104,11 +84,9 @@ class NetworkColours(Palette):
     def __init__(
         self, network: ColourNetwork, images: Float[Tensor, "B C H W"], plan: SearchPlan, candidates: Candidates
     ) -> None:
-        # The network averages over the frame, so it must see the bank's own frame, as when gradients flow.
-        (h, w), (my, mx) = plan.bank.frame, plan.geometry.padding
-        self._frames = Geometry(plan.geometry.image, plan.bank.frame, (my + h, mx + w))
+        super().__init__(max_colour=None)
         self._network, self._plan, self._candidates = network, plan, candidates
-        self._pictures = canvas(images, self._frames)
+        self._pictures = canvas(images, plan.frames)
         self._known = torch.zeros_like(candidates.exists)
         self._colours = images.new_zeros(*candidates.row.shape, images.shape[1])
 
@@ -120,10 +98,9 @@ class NetworkColours(Palette):
         return self._colours[image, candidate]
 
     def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-        a, q, k = quadratics.a, quadratics.q, quadratics.k
         bound = quadratics.bound()
         while True:
-            key = torch.where(self._known, error_reduction_of(a, q, k, self._colours), bound)
+            key = torch.where(self._known, quadratics.error_reduction(self._colours), bound)
             best = torch.where(allowed, key, -torch.inf).argmax(dim=1, keepdim=True)
             open_images = (~self._known & allowed).gather(1, best)[:, 0].nonzero()[:, 0]
             if len(open_images) == 0:
@@ -140,29 +117,63 @@ class NetworkColours(Palette):
         return part
 
     def _learn(self, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> None:
+        """Ask the network for the colours of these (image, candidate) pairs."""
         if len(image) == 0:
             return
-        c, plan = self._candidates, self._plan
-        p = c.prototype(candidate)
-        row, column = c.row[image, candidate] - plan.offset[p, 0], c.column[image, candidate] - plan.offset[p, 1]
-        masked = masked_windows(self._pictures, self._frames, image, row, column, plan.bank.masks[p])
+        p, where, plan = self._candidates.prototype(candidate), self._candidates, self._plan
+        row, column = (
+            where.row[image, candidate] - plan.offset[p, 0],
+            where.column[image, candidate] - plan.offset[p, 1],
+        )
+        masked = masked_windows(self._pictures, Windows(plan.frames, image, row, column), plan.bank.masks[p])
         self._colours[image, candidate] = self._network(masked, frozen=True)
         self._known[image, candidate] = True
 
 
 def masked_windows(
-    pictures: Float[Tensor, "B Y X C"],
-    geometry: Geometry,
-    image: Int[Tensor, "n"],
-    row: Int[Tensor, "n"],
-    column: Int[Tensor, "n"],
-    masks: Float[Tensor, "n h w"],
+    pictures: Float[Tensor, "B Y X C"], windows: Windows, masks: Float[Tensor, "n h w"]
 ) -> Float[Tensor, "n C h w"]:
     """What the network sees of objects: the image in their frames, under their masks."""
-    windows = cut(pictures, geometry, image, row, column)
-    return rearrange(windows * masks[..., None], "n h w c -> n c h w")
+    return rearrange(windows.cut(pictures) * masks[..., None], "n h w c -> n c h w")
 
 
-def _argmax(quadratics: Quadratics, colours: Float[Tensor, "B T C"], allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-    reductions = error_reduction_of(quadratics.a, quadratics.q, quadratics.k, colours)
-    return torch.where(allowed, reductions, -torch.inf).argmax(dim=1)
+def network_colours(
+    images: Float[Tensor, "B C H W"], masks: Float[Tensor, "B N h w"], frames: Frames, network: ColourNetwork
+) -> Float[Tensor, "B N C"]:
+    """The network's colours of placed objects, differentiable in its weights and in their masks."""
+    image, n = frames.exists.nonzero(as_tuple=True)
+    colours = images.new_zeros(*frames.exists.shape, images.shape[1])
+    if len(image) == 0:
+        return colours
+    windows = Windows(frames.geometry, image, frames.row[image, n], frames.column[image, n])
+    seen = masked_windows(canvas(images, frames.geometry), windows, masks[image, n])
+    return colours.index_put((image, n), network(seen))
+
+
+def least_squares_colours(
+    images: Float[Tensor, "B C H W"],
+    background: Float[Tensor, "b C H W"] | None,
+    prototypes: Float[Tensor, "B N h w"],
+    masks: Float[Tensor, "B N h w"],
+    frames: Frames,
+    max_colour: float,
+) -> Float[Tensor, "B N C"]:
+    """The closed-form colours of placed objects, differentiable in their own prototypes and masks.
+
+    An object's colour fits what those in front of it let through; they and the background are held fixed (at its
+    best a colour does not change the error, so little is lost). See `evidence`.
+    """
+    (B, C), N = images.shape[:2], masks.shape[1]
+    behind = None if background is None else canvas(background.detach(), frames.geometry).expand(B, -1, -1, -1)
+    evidence = Evidence.opening(images.detach(), frames.geometry)
+    colours = images.new_zeros(B, N, C)
+    for n in range(N):
+        windows = frames.nth(n)
+        image, (Y, Q) = windows.image, evidence.cut(windows)
+        T, M = prototypes[image, n][..., None], masks[image, n][..., None]
+        under = None if behind is None else windows.cut(behind)
+        colour = best_colour(*colour_coefficients(Y, Q, under, T, M), max_colour)
+        colours = colours.index_put((image, torch.full_like(image, n)), colour)
+        with torch.no_grad():
+            evidence.paste(windows, *occluded(Y, Q, M, T * colour[:, None, None]))
+    return colours

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.geometry import Geometry
-from pcdnet.model.windows import canvas, cut, paste, uncanvas
+from pcdnet.model.windows import Frames, canvas, uncanvas
 
 OPAQUE = 0.5
-"""From this mask value on a pixel belongs to the object in instance and semantic labels."""
+"""Where its mask is above this, a pixel belongs to the object in instance and semantic labels."""
 
 
 def painted_behind(shown: Any, clear: Any, mask: Any, texture: Any) -> tuple[Any, Any]:
@@ -29,30 +27,24 @@ def paint(
     picture: Float[Tensor, "B Y X C"],
     textures: Float[Tensor, "B N h w C"],
     masks: Float[Tensor, "B N h w"],
-    row: Int[Tensor, "B N"],
-    column: Int[Tensor, "B N"],
-    exists: Bool[Tensor, "B N"],
-    geometry: Geometry,
+    frames: Frames,
 ) -> Float[Tensor, "B N h w C"]:
     """Paint objects on padded canvases in place, the last first; what each frame covered is returned."""
     covered = torch.zeros_like(textures)
-    for n in reversed(range(row.shape[1])):
-        image = exists[:, n].nonzero()[:, 0]
-        r, c, M = row[image, n], column[image, n], masks[image, n, ..., None]
-        under = cut(picture, geometry, image, r, c)
+    for n in reversed(range(textures.shape[1])):
+        windows = frames.nth(n)
+        image, under = windows.image, windows.cut(picture)
         covered[image, n] = under
-        paste(picture, geometry, image, r, c, under + M * (textures[image, n] - under))
+        windows.paste(picture, under + masks[image, n, ..., None] * (textures[image, n] - under))
     return covered
 
 
 def compose(
-    textures: Float[Tensor, "B N h w C"],
+    prototypes: Float[Tensor, "B N h w"],
     masks: Float[Tensor, "B N h w"],
-    row: Int[Tensor, "B N"],
-    column: Int[Tensor, "B N"],
-    exists: Bool[Tensor, "B N"],
+    colour: Float[Tensor, "B N C"],
+    frames: Frames,
     background: Float[Tensor, "b C H W"],
-    geometry: Geometry,
 ) -> Float[Tensor, "B C H W"]:
     """The images that the objects make, the first in front; objects that do not exist are skipped.
 
@@ -60,78 +52,44 @@ def compose(
 
     Time and memory, backwards too, go with the objects' frames: the canvas is touched once.
     """
-    result: Tensor = _Compose.apply(textures, masks, row, column, exists, background, geometry)  # type: ignore[no-untyped-call]
+    textures = prototypes[..., None] * colour[:, :, None, None]
+    result: Tensor = _Compose.apply(textures, masks, background, frames)  # type: ignore[no-untyped-call]
     return result
-
-
-def compose_objects(
-    bank: PrototypeBank,
-    prototype: Int[Tensor, "B N"],
-    row: Int[Tensor, "B N"],
-    column: Int[Tensor, "B N"],
-    colour: Float[Tensor, "B N C"],
-    image_size: tuple[int, int],
-) -> Float[Tensor, "B C H W"]:
-    """The images that objects of a bank make; every frame must share a pixel with the image."""
-    background = colour.new_zeros(1, colour.shape[2], *image_size) if bank.background is None else bank.background[None]
-    textures = bank.prototypes[prototype][..., None] * colour[:, :, None, None]
-    exists = torch.ones_like(prototype, dtype=torch.bool)
-    geometry = Geometry.touching(image_size, bank.frame)
-    return compose(textures, bank.masks[prototype], row, column, exists, background, geometry)
 
 
 class _Compose(torch.autograd.Function):
     """Paints in place; keeps of every object only what its frame covered, which is all the gradient needs."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        textures: Tensor,
-        masks: Tensor,
-        row: Tensor,
-        column: Tensor,
-        exists: Tensor,
-        background: Tensor,
-        geometry: Geometry,
-    ) -> Tensor:
-        picture = canvas(background.expand(len(row), *background.shape[1:]), geometry)
-        covered = paint(picture, textures, masks, row, column, exists, geometry)
-        ctx.save_for_backward(textures, masks, row, column, exists, covered)
-        ctx.geometry, ctx.shared = geometry, len(background) == 1
-        return uncanvas(picture, geometry)
+    def forward(ctx: Any, textures: Tensor, masks: Tensor, background: Tensor, frames: Frames) -> Tensor:
+        picture = canvas(background.expand(len(textures), *background.shape[1:]), frames.geometry)
+        covered = paint(picture, textures, masks, frames)
+        ctx.save_for_backward(textures, masks, covered)
+        ctx.frames, ctx.shared = frames, len(background) == 1
+        return uncanvas(picture, frames.geometry)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        textures, masks, row, column, exists, covered = ctx.saved_tensors
-        geometry = ctx.geometry
-        flow = canvas(gradient, geometry)
+        (textures, masks, covered), frames = ctx.saved_tensors, ctx.frames
+        flow = canvas(gradient, frames.geometry)
         d_textures, d_masks = torch.zeros_like(textures), torch.zeros_like(masks)
-        for n in range(row.shape[1]):
-            image = exists[:, n].nonzero()[:, 0]
-            r, c, M = row[image, n], column[image, n], masks[image, n, ..., None]
-            G = cut(flow, geometry, image, r, c)
+        for n in range(textures.shape[1]):
+            windows = frames.nth(n)
+            image, G = windows.image, windows.cut(flow)
+            M = masks[image, n, ..., None]
             d_textures[image, n] = G * M
             d_masks[image, n] = (G * (textures[image, n] - covered[image, n])).sum(-1)
-            paste(flow, geometry, image, r, c, G * (1 - M))
-        d_background = uncanvas(flow, geometry)
-        d_background = d_background.sum(0, keepdim=True) if ctx.shared else d_background
-        return d_textures, d_masks, None, None, None, d_background, None
+            windows.paste(flow, G * (1 - M))
+        d_background = uncanvas(flow, frames.geometry)
+        return d_textures, d_masks, d_background.sum(0, keepdim=True) if ctx.shared else d_background, None
 
 
-def instance_labels(
-    masks: Float[Tensor, "B N h w"],
-    row: Int[Tensor, "B N"],
-    column: Int[Tensor, "B N"],
-    exists: Bool[Tensor, "B N"],
-    image_size: tuple[int, int],
-) -> Int[Tensor, "B H W"]:
+def instance_labels(masks: Float[Tensor, "B N h w"], frames: Frames) -> Int[Tensor, "B H W"]:
     """The object that each pixel belongs to: 0 is background, n + 1 the n-th object from the front."""
-    geometry = Geometry.touching(image_size, (masks.shape[2], masks.shape[3]))
-    labels = torch.zeros(len(row), *geometry.canvas, 1, dtype=torch.int32, device=row.device)
-    for n in reversed(range(row.shape[1])):
-        image = exists[:, n].nonzero()[:, 0]
-        under = cut(labels, geometry, image, row[image, n], column[image, n])
-        opaque = masks[image, n, ..., None] > OPAQUE
-        paste(labels, geometry, image, row[image, n], column[image, n], torch.where(opaque, n + 1, under))
-    return uncanvas(labels, geometry)[:, 0]
+    labels = torch.zeros(len(masks), *frames.geometry.canvas, 1, dtype=torch.int32, device=masks.device)
+    for n in reversed(range(masks.shape[1])):
+        windows = frames.nth(n)
+        opaque = masks[windows.image, n, ..., None] > OPAQUE
+        windows.paste(labels, torch.where(opaque, n + 1, windows.cut(labels)))
+    return uncanvas(labels, frames.geometry)[:, 0]

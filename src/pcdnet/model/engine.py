@@ -13,21 +13,12 @@ from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.background import backgrounds
 from pcdnet.model.bank import PrototypeBank, soft_clamp
 from pcdnet.model.batch import check_batch
-from pcdnet.model.colour import (
-    ColourNetwork,
-    LeastSquaresColours,
-    NetworkColours,
-    Palette,
-    PlainColours,
-    masked_windows,
-)
+from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
 from pcdnet.model.composition import compose, instance_labels
-from pcdnet.model.geometry import Geometry
-from pcdnet.model.placement import Placement, least_squares_colours, to_placement
+from pcdnet.model.placement import Placement, in_front, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
-from pcdnet.model.refinement import LEAST_CHANGE, refine, unexplained
-from pcdnet.model.selection import Selection, SelectionInput, select
-from pcdnet.model.windows import canvas
+from pcdnet.model.refinement import better, refine, unexplained
+from pcdnet.model.selection import Selection, SelectionInput, replaced, select, subset
 
 DEEPER = 4
 """A badly explained image is searched again with this many times the peaks."""
@@ -47,11 +38,13 @@ class Layers:
     """The objects painted over the background."""
     masks: Float[Tensor, "B N h w"]
     """The alpha mask of every object, in its frame."""
+    own: Float[Tensor, "B C H W"] | None = None
+    """What is behind the objects of each image, where that differs from image to image."""
 
     def instances(self) -> Int[Tensor, "B H W"]:
         """The object that each pixel belongs to: 0 is background, n + 1 the n-th object from the front."""
-        where, (H, W) = self.placement, self.reconstruction.shape[-2:]
-        return instance_labels(self.masks, where.row, where.column, where.exists, (H, W))
+        (H, W), (h, w) = self.reconstruction.shape[-2:], self.masks.shape[-2:]
+        return instance_labels(self.masks, self.placement.frames((H, W), (h, w)))
 
 
 class Engine(nn.Module):
@@ -82,9 +75,7 @@ class Engine(nn.Module):
     @property
     def image_size(self) -> tuple[int, int] | None:
         """Height and width that images must have; None where the background is not still, and so any size will do."""
-        if self.background is None or self.config.background != "still":
-            return None
-        return self.background.shape[1], self.background.shape[2]
+        return self.weights().image_size if self.config.background == "still" else None
 
     def seen(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
         """The images as they are searched and scored: where nothing is looked for, they show the background."""
@@ -92,13 +83,19 @@ class Engine(nn.Module):
             return images
         return torch.where(self.ignored, self.background.detach().clamp(0, 1), images)
 
+    def own_backgrounds(
+        self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None = None
+    ) -> Float[Tensor, "B C H W"] | None:
+        """What is behind the objects of each image; None where it is the same for all, black or still."""
+        return backgrounds(self.config.background, images, (bank or self.weights().clamped()).background)
+
     def weights(self) -> PrototypeBank:
         """The prototypes, masks and background as they are learned, unclamped."""
         return PrototypeBank(self.prototypes, self.masks, self.background)
 
     def bank(self) -> PrototypeBank:
         """The prototypes, masks and background as they are painted: clamped, with gradients."""
-        return self.weights().map(soft_clamp if self.training else lambda values: values.clamp(0, 1))
+        return self.weights().map(soft_clamp) if self.training else self.weights().clamped()
 
     def plan(self, image_size: tuple[int, int]) -> SearchPlan:
         """How images of this size are searched in evaluation; derived once while the weights stay the same."""
@@ -121,157 +118,131 @@ class Engine(nn.Module):
         images = self.seen(images)
         if bank is None and not training:
             plan = self.plan((H, W))
-            bank = self.weights().map(lambda values: values.clamp(0, 1)) if torch.is_grad_enabled() else plan.bank
+            bank = self.weights().clamped() if torch.is_grad_enabled() else plan.bank
         else:
             bank = bank or self.bank()
             plan = SearchPlan.derive(bank, (H, W), self.config)
-        behind = backgrounds(self.config.background, images, bank.background)
-        with torch.no_grad():
-            placement = self._place(images, behind, plan, training=training, refined=refined)
-        layers = self._paint(images, bank, behind, placement)
+        own = self.own_backgrounds(images, bank)
+        layers = self._explain(images, bank, own, plan, training=training, refined=refined)
         if self.config.background != "plain" or training:
             return layers
         # Objects that cover much of an image bend the surface a little: without them it is straight.
-        behind = backgrounds("plain", images, None, layers.instances() > 0)
+        own = backgrounds("plain", images, None, layers.instances() > 0)
+        return self._explain(images, bank, own, plan, training=training, refined=refined)
+
+    def _explain(
+        self,
+        images: Float[Tensor, "B C H W"],
+        bank: PrototypeBank,
+        own: Float[Tensor, "B C H W"] | None,
+        plan: SearchPlan,
+        *,
+        training: bool,
+        refined: bool,
+    ) -> Layers:
         with torch.no_grad():
-            placement = self._place(images, behind, plan, training=training, refined=refined)
-        return self._paint(images, bank, behind, placement)
+            placement = self._place(images, own, plan, training=training, refined=refined)
+        return self._paint(images, bank, own, placement)
 
     def _check_size(self, H: int, W: int) -> None:
-        if self.background is None:
+        size = self.weights().image_size
+        if size is None:
             return
-        height, width = self.background.shape[1:]
-        if self.config.background == "still" and (height, width) != (H, W):
+        if self.config.background == "still" and size != (H, W):
             raise PcdnetError(
-                f"images of {H}x{W} do not fit the background of {height}x{width}; resize or crop them to it"
+                f"images of {H}x{W} do not fit the background of {size[0]}x{size[1]}; resize or crop them to it"
             )
-        if H > height or W > width:
-            raise PcdnetError(f"images of {H}x{W} are larger than the background, {height}x{width}; crop them")
+        if H > size[0] or W > size[1]:
+            raise PcdnetError(f"images of {H}x{W} are larger than the background, {size[0]}x{size[1]}; crop them")
 
     def _paint(
         self,
         images: Float[Tensor, "B C H W"],
         bank: PrototypeBank,
-        behind: Float[Tensor, "B C H W"] | None,
+        own: Float[Tensor, "B C H W"] | None,
         where: Placement,
     ) -> Layers:
         """Colour and paint the placed objects, with gradients where they are on."""
         # A product with one-hot rows: its gradient is a matrix product too, not a slow scatter.
         chosen = nn.functional.one_hot(where.prototype.clamp(min=0), len(bank.prototypes)).to(images.dtype)
-        prototypes = torch.einsum("bnp,phw->bnhw", chosen, bank.prototypes)
-        masks = torch.einsum("bnp,phw->bnhw", chosen, bank.masks)
-        geometry = Geometry.touching((images.shape[-2], images.shape[-1]), bank.frame)
-        if behind is None and bank.background is not None:
-            behind = bank.background[None]
-        colour = self._colours(images, behind, prototypes, masks, where, geometry)
-        background = torch.zeros_like(images[:1]) if behind is None else behind
-        textures = prototypes[..., None] * colour[:, :, None, None]
-        painted = compose(textures, masks, where.row, where.column, where.exists, background, geometry)
-        return Layers(where, colour, painted, masks)
+        prototypes, masks = (torch.einsum("bnp,phw->bnhw", chosen, x) for x in (bank.prototypes, bank.masks))
+        frames = where.frames((images.shape[-2], images.shape[-1]), bank.frame)
+        colour, config = where.colour, self.config
+        behind = bank.behind(images[0])[None] if own is None else own
+        if torch.is_grad_enabled() and config.colour != "none":  # as selection found them, now with gradients
+            if self.colour is not None:
+                colour = network_colours(images, masks, frames, self.colour)
+            else:
+                under = None if config.background == "black" else behind
+                colour = least_squares_colours(images, under, prototypes, masks, frames, config.max_colour)
+        painted = compose(prototypes, masks, colour, frames, behind)
+        return Layers(where, colour, painted, masks, None if own is None else own.detach())
 
     def _place(
         self,
         images: Float[Tensor, "B C H W"],
-        behind: Float[Tensor, "B C H W"] | None,
+        own: Float[Tensor, "B C H W"] | None,
         plan: SearchPlan,
         *,
         training: bool,
         refined: bool,
     ) -> Placement:
         """Search: candidates, greedy selection and, where it left an error, refinement and further rounds."""
-        given = self.selection_input(images, plan, self.config.peaks_per_prototype, behind, training=training)
+        given = self.selection_input(images, plan, self.config.peaks_per_prototype, own, training=training)
         selection = select(given, advantages=training)
-        placement = to_placement(given.candidates, selection, plan.offset)
+        placement = to_placement(given, selection)
         if refined and self.config.restarts > 0:
-            placement = self._refine(given, selection, placement, behind)
+            placement = self._refined(given, selection, placement)
         for _ in range(self.config.rounds - 1):
-            placement = self._search_again(images, behind, plan, placement, training=training)
+            placement = self._search_again(given, placement, training=training)
         return placement
 
-    def _refine(
-        self,
-        given: SelectionInput,
-        selection: Selection,
-        placement: Placement,
-        behind: Float[Tensor, "B C H W"] | None,
-    ) -> Placement:
+    def _refined(self, given: SelectionInput, selection: Selection, placement: Placement) -> Placement:
         """Search the images that greedy selection explains badly with more peaks, sweeps and restarts."""
         open_images = unexplained(given, selection)
         if len(open_images) == 0:
             return placement
-        behind = None if behind is None else behind[open_images]
+        own = None if given.own is None else given.own[open_images]
         peaks = DEEPER * self.config.peaks_per_prototype
-        deeper = self.selection_input(given.images[open_images], given.plan, peaks, behind)
+        deeper = self.selection_input(given.images[open_images], given.plan, peaks, own)
         again = refine(deeper, select(deeper), self.config.restarts)
-        better = again.error_reduction.sum(1) - selection.error_reduction[open_images].sum(1) >= LEAST_CHANGE
-        return placement.replaced(open_images, to_placement(deeper.candidates, again, given.plan.offset), better)
+        which, found = better(again, subset(selection, open_images)), to_placement(deeper, again)
+        return replaced(placement, open_images[which], subset(found, which))
 
-    def _search_again(
-        self,
-        images: Float[Tensor, "B C H W"],
-        behind: Float[Tensor, "B C H W"] | None,
-        plan: SearchPlan,
-        placement: Placement,
-        *,
-        training: bool,
-    ) -> Placement:
+    def _search_again(self, given: SelectionInput, placement: Placement, *, training: bool) -> Placement:
         """Search once more where something is left over and objects may be added; they come in front of the others."""
-        layers = self._paint(images, plan.bank, behind, placement)
-        error = (layers.reconstruction - images).square().flatten(1).sum(1)
+        images, plan = given.images, given.plan
+        painted = self._paint(images, plan.bank, given.own, placement).reconstruction
+        error = (painted - images).square().flatten(1).sum(1)
         room = placement.exists.sum(1) < placement.exists.shape[1]
         image = (room & (error >= self.config.min_error_reduction)).nonzero()[:, 0]
         if len(image) == 0:
             return placement
         left = self.selection_input(
-            images[image], plan, self.config.peaks_per_prototype, layers.reconstruction[image], training=training
+            images[image], plan, self.config.peaks_per_prototype, painted[image], training=training
         )
-        found = to_placement(left.candidates, select(left, advantages=training), plan.offset)
-        return placement.replaced(image, found.in_front_of(placement.subset(image)), found.exists[:, 0])
+        found = to_placement(left, select(left, advantages=training))
+        return replaced(placement, image, in_front(found, subset(placement, image)))
 
     def selection_input(
         self,
         images: Float[Tensor, "B C H W"],
         plan: SearchPlan,
         peaks: int,
-        behind: Float[Tensor, "B C H W"] | None = None,
+        own: Float[Tensor, "B C H W"] | None = None,
         *,
         training: bool = False,
     ) -> SelectionInput:
         """What selection chooses from: the candidates of a plan in the images, and how they are coloured.
 
-        `behind` are the images' own backgrounds; without it they have the bank's.
+        `own` are backgrounds of the images other than the bank's.
         """
-        candidates = plan.candidates(images, peaks, behind)
-        palette: Palette
+        own = None if own is None else own.detach()
+        candidates = plan.candidates(images, peaks, own)
         if self.colour is not None and not training:
-            palette = NetworkColours(self.colour, images, plan, candidates)
-        elif self.config.colour != "none":
+            palette: Palette = NetworkColours(self.colour, images, plan, candidates)
+        else:
             # In training the closed form chooses for the network too: one that knows no colours yet would find that
             # nothing explains anything, and so never learn any.
-            palette = LeastSquaresColours(self.config.max_colour)
-        else:
-            palette = PlainColours()
-        canvases = plan.behind if behind is None else canvas(behind.detach(), plan.geometry)
-        return SelectionInput(images, plan, canvases, candidates, palette, plan.min_visible_area(candidates))
-
-    def _colours(
-        self,
-        images: Float[Tensor, "B C H W"],
-        background: Float[Tensor, "b C H W"] | None,
-        prototypes: Float[Tensor, "B N h w"],
-        masks: Float[Tensor, "B N h w"],
-        where: Placement,
-        geometry: Geometry,
-    ) -> Float[Tensor, "B N C"]:
-        """The colours of the chosen objects once more, now with gradients; as selection found them without."""
-        if not torch.is_grad_enabled() or self.config.colour == "none":
-            return where.colour
-        if self.colour is None:
-            return least_squares_colours(images, background, prototypes, masks, where, geometry, self.config.max_colour)
-        image, n = where.exists.nonzero(as_tuple=True)
-        colours = torch.zeros_like(where.colour)
-        if len(image) == 0:
-            return colours
-        rows, columns = where.row[image, n], where.column[image, n]
-        masked = masked_windows(canvas(images, geometry), geometry, image, rows, columns, masks[image, n])
-        return colours.index_put((image, n), self.colour(masked))
+            palette = Palette(None if self.config.colour == "none" else self.config.max_colour)
+        return SelectionInput(images, plan, candidates, palette, plan.min_visible_area(candidates), own)

@@ -13,8 +13,7 @@ five planes, Y, Q, Q B, Y.B and Q |B|^2. So the planes are kept on a canvas, and
 gives the coefficients of all its windows.
 Outside the image tau is 0: what hangs over the border counts for nothing.
 
-The formulas that the ONNX graph shares (`occluded`, `planes_of`'s order, `kernel_stack`, `coefficient_table`) are
-written with plain operators, or as arrays of numbers.
+Formulas that the ONNX graph shares are written with what tensors and values of a graph both have, and typed `Any`.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ from jaxtyping import Float, Float32, Int
 from torch import Tensor
 
 from pcdnet.model.geometry import Geometry, support
-from pcdnet.model.peaks import Candidates
-from pcdnet.model.windows import cut
+from pcdnet.model.windows import Windows, canvas
 
 TINY = 1e-12
 """Below this norm a candidate paints nothing and has no colour."""
@@ -41,91 +39,108 @@ FEW_BYTES = 2 << 20
 
 @dataclass(slots=True)
 class Quadratics:
-    """The coefficients of every candidate's error reduction as a function of its colour, and its visible area."""
+    """The coefficients of candidates' error reductions as functions of their colours, and their visible areas."""
 
-    a: Float[Tensor, "B T C"]
-    q: Float[Tensor, "B T"]
-    k: Float[Tensor, "B T"]
-    visible: Float[Tensor, "B T"]
-    """Mask area that is inside the image and that nothing in front hides."""
+    values: Float[Tensor, "*candidates results"]
+    """Along the last axis a (one per channel), q, the visible area and k."""
 
-    @staticmethod
-    def zeros(like: Tensor, candidates: int, channels: int) -> Quadratics:
-        """Coefficients of candidates that were not measured yet, with the batch, dtype and device of `like`."""
-        shape = (like.shape[0], candidates)
-        return Quadratics(like.new_zeros(*shape, channels), *(like.new_zeros(shape) for _ in range(3)))
+    @property
+    def a(self) -> Float[Tensor, "*candidates C"]:
+        """What is linear in the colour."""
+        return self.values[..., :-3]
 
-    def bound(self) -> Float[Tensor, "B T"]:
+    @property
+    def q(self) -> Float[Tensor, "*candidates"]:
+        """What is quadratic in the colour."""
+        return self.values[..., -3]
+
+    @property
+    def visible(self) -> Float[Tensor, "*candidates"]:
+        """Mask area that is inside the image and that nothing in front hides."""
+        return self.values[..., -2]
+
+    def at(self, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> Quadratics:
+        """Those of the named (image, candidate) pairs."""
+        return Quadratics(self.values[image, candidate])
+
+    def error_reduction(self, colour: Float[Tensor, "*candidates C"]) -> Float[Tensor, "*candidates"]:
+        """How much the squared error falls with each candidate in its colour."""
+        reductions: Tensor = error_reduction_of(self.a, self.q, self.values[..., -1], colour)
+        return reductions
+
+    def bound(self) -> Float[Tensor, "*candidates"]:
         """The error reduction of every candidate in its best colour, which no other colour exceeds."""
-        return error_reduction_of(self.a, self.q, self.k, best_colour(self.a, self.q))
-
-    def error_reduction(
-        self, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"], colour: Float[Tensor, "n C"]
-    ) -> Float[Tensor, "n"]:
-        """The error reductions of the named (image, candidate) pairs in these colours."""
-        return error_reduction_of(self.a[image, candidate], self.q[image, candidate], self.k[image, candidate], colour)
+        return self.error_reduction(best_colour(self.a, self.q))
 
 
-def best_colour(
-    a: Float[Tensor, "*any C"], q: Float[Tensor, "*any"], max_colour: float = torch.inf
-) -> Float[Tensor, "*any C"]:
-    """The least-squares colour within [0, max_colour] (any colour, negative too, if that is infinite)."""
-    colour = a / q.clamp(min=TINY)[..., None]
+def best_colour(a: Any, q: Any, max_colour: float = torch.inf) -> Any:
+    """The least-squares colour (*any C) within [0, max_colour] (any colour, negative too, if that is infinite)."""
+    colour = a / q.clamp(min=TINY).unsqueeze(-1)
     return colour if max_colour == torch.inf else colour.clamp(0, max_colour)
 
 
-def error_reduction_of(
-    a: Float[Tensor, "*any C"],
-    q: Float[Tensor, "*any"],
-    k: Float[Tensor, "*any"],
-    colour: Float[Tensor, "*any C"],
-) -> Float[Tensor, "*any"]:
-    """How much the squared error falls if the candidate is painted in this colour."""
-    return (colour * (2 * a - colour * q[..., None])).sum(-1) - k
+def error_reduction_of(a: Any, q: Any, k: Any, colour: Any) -> Any:
+    """How much the squared error falls (*any) if a candidate is painted in this colour (*any C)."""
+    return (colour * (2 * a - colour * q.unsqueeze(-1))).sum(-1) - k
 
 
-def colour_coefficients(
-    Y: Float[Tensor, "n h w C"],
-    Q: Float[Tensor, "n h w 1"],
-    B: Float[Tensor, "n h w C"] | None,
-    T: Float[Tensor, "n h w 1"],
-    M: Float[Tensor, "n h w 1"],
-) -> tuple[Float[Tensor, "n C"], Float[Tensor, "n"]]:
-    """The coefficients a and q of single windows, differentiable in T and M; B of None stands for black."""
-    a = (Y * M * T).sum(dim=(1, 2))
-    if B is not None:
-        a = a - (Q * B * M * (1 - M) * T).sum(dim=(1, 2))
-    return a, (Q * (M * T).square()).sum(dim=(1, 2, 3))
+def colour_coefficients(Y: Any, Q: Any, B: Any, T: Any, M: Any) -> tuple[Any, Any]:
+    """The coefficients a (*any C) and q (*any) of windows (*any h w channels); B of None stands for black."""
+    MT = M * T
+    rest = Y if B is None else Y - Q * (1 - M) * B
+    return (rest * MT).sum((-3, -2)), (Q * MT * MT).sum((-3, -2, -1))
 
 
-def background_coefficient(
-    Y: Float[Tensor, "n h w C"], Q: Float[Tensor, "n h w 1"], B: Float[Tensor, "n h w C"], M: Float[Tensor, "n h w 1"]
-) -> Float[Tensor, "n"]:
-    """The coefficient k of single windows: what the background explained under the mask."""
-    return (2 * Y * B * M - Q * B.square() * M * (2 - M)).sum(dim=(1, 2, 3))
+def error_fall(Y: Any, Q: Any, B: Any, mask: Any, texture: Any) -> Any:
+    """How much the squared error falls in every pixel and channel if `texture` is painted through `mask` over B."""
+    change = mask * (texture - B)
+    return change * (2 * (Y - Q * B) - Q * change)
 
 
 def occluded(Y: Any, Q: Any, mask: Any, texture: Any) -> tuple[Any, Any]:
     """The planes Y and Q behind one more object, which paints `texture` through `mask` in front of all to come.
 
-    With tau' = tau (1 - M) and X' = X - tau M T the planes follow from themselves; tau is never needed. Tensors and
-    values of an ONNX graph are both fine.
+    With tau' = tau (1 - M) and X' = X - tau M T the planes follow from themselves; tau is never needed.
     """
     clear = 1 - mask
     return clear * (Y - Q * mask * texture), Q * (clear * clear)
 
 
-def planes_of(
-    Y: Float[Tensor, "*any C"], Q: Float[Tensor, "*any 1"], behind: Float[Tensor, "*any C"] | None
-) -> Float[Tensor, "*any planes"]:
-    """The planes of evidence; over black three of the five are zero and left out."""
-    if behind is None:
-        return torch.cat([Y, Q], dim=-1)
-    Q_behind = Q * behind
-    return torch.cat(
-        [Y, Q, Q_behind, (Y * behind).sum(-1, keepdim=True), (Q_behind * behind).sum(-1, keepdim=True)],
-        dim=-1,
-    )
+def plane_list(Y: Any, Q: Any, B: Any) -> list[Any]:
+    """The planes of evidence, each (*any channels); over black (None) three of the five are zero and left out."""
+    if B is None:
+        return [Y, Q]
+    QB = Q * B
+    return [Y, Q, QB, (Y * B).sum(-1, keepdim=True), (QB * B).sum(-1, keepdim=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is left to explain of a batch of images: planes on padded canvases, updated in place."""
+
+    planes: Float[Tensor, "B Y X planes"]
+    behind: Float[Tensor, "B Y X C"] | None
+    """What stands behind all objects; None for black."""
+
+    @staticmethod
+    def opening(
+        images: Float[Tensor, "B C H W"], geometry: Geometry, behind: Float[Tensor, "b Y X C"] | None = None
+    ) -> Evidence:
+        """The evidence before anything is chosen; one canvas `behind` may stand for all images."""
+        Y, Q = canvas(images, geometry), canvas(torch.ones_like(images[:, :1]), geometry)
+        behind = None if behind is None else behind.expand_as(Y)
+        return Evidence(torch.cat(plane_list(Y, Q, behind), dim=-1), behind)
+
+    def cut(self, windows: Windows) -> tuple[Float[Tensor, "n h w C"], Float[Tensor, "n h w 1"]]:
+        """The planes Y and Q in windows."""
+        C = self.planes.shape[-1] - 1 if self.behind is None else self.behind.shape[-1]
+        content = windows.cut(self.planes)
+        return content[..., :C], content[..., C : C + 1]
+
+    def paste(self, windows: Windows, Y: Float[Tensor, "n h w C"], Q: Float[Tensor, "n h w 1"]) -> None:
+        """Give Y and Q new values in windows; the other planes follow."""
+        behind = None if self.behind is None else windows.cut(self.behind)
+        windows.paste(self.planes, torch.cat(plane_list(Y, Q, behind), dim=-1))
 
 
 def kernel_stack(
@@ -139,81 +154,45 @@ def kernel_stack(
 
 
 def coefficient_table(C: int, *, over_black: bool) -> Float32[np.ndarray, "kernels planes results"]:
-    """How often the sum of a plane under a kernel counts for a (C results), q, the visible area and k."""
-    kernels, planes, results = (3, C + 1, C + 2) if over_black else (5, 2 * C + 3, C + 3)
-    table = np.zeros((kernels, planes, results), np.float32)
-    for c in range(C):
-        table[0, c, c] = 1
-    table[1, C, C] = table[2, C, C + 1] = 1
+    """How often the sum of a plane under a kernel counts for each of the coefficients of `Quadratics`."""
+    table = np.zeros((3, C + 1, C + 3) if over_black else (5, 2 * C + 3, C + 3), np.float32)
+    channel = np.arange(C)
+    table[0, channel, channel] = table[1, C, C] = table[2, C, C + 1] = 1
     if not over_black:
-        for c in range(C):
-            table[3, C + 1 + c, c] = -1
+        table[3, C + 1 + channel, channel] = table[4, 2 * C + 2, C + 2] = -1
         table[2, 2 * C + 1, C + 2] = 2
-        table[4, 2 * C + 2, C + 2] = -1
     return table
 
 
 class EvidenceKernels:
-    """For every prototype the matrix from the planes of its window to the coefficients a, q, visible area and k.
+    """For every prototype the matrix from the planes of its window to its coefficients, in the order of `Quadratics`.
 
     Where a prototype's mask is zero nothing is summed: its window shrinks to the box around its mask.
     """
 
-    def __init__(self, T: Float[Tensor, "P h w"], M: Float[Tensor, "P h w"], channels: int, *, over_black: bool):
+    def __init__(self, T: Float[Tensor, "P h w"], M: Float[Tensor, "P h w"], channels: int) -> None:
         self.boxes = support(M)
         self._bank, self._channels = (T, M), channels
-        self._matrices = {over_black: self._make(over_black)}
+        self._matrices: dict[bool, tuple[Tensor, list[Tensor]]] = {}
 
-    def update(
-        self,
-        quadratics: Quadratics,
-        planes: Float[Tensor, "B Y X planes"],
-        geometry: Geometry,
-        candidates: Candidates,
-        image: Int[Tensor, "n"],
-        candidate: Int[Tensor, "n"],
-    ) -> None:
-        """Measure the coefficients of the named (image, candidate) pairs anew; pairs come sorted by candidate."""
-        if len(image) == 0:
-            return
-        C = self._channels
-        over_black = planes.shape[-1] == C + 1
+    def measure(
+        self, planes: Float[Tensor, "B Y X planes"], windows: Windows, prototype: Int[Tensor, "n"]
+    ) -> Float[Tensor, "n results"]:
+        """The coefficients of these prototypes, which come sorted, in these windows; over black without k."""
+        over_black = planes.shape[-1] == self._channels + 1
         if over_black not in self._matrices:  # refinement puts a picture behind the objects of a black background
             self._matrices[over_black] = self._make(over_black)
         whole, boxed = self._matrices[over_black]
-        row, column = candidates.row[image, candidate], candidates.column[image, candidate]
-        prototype = candidates.prototype(candidate)
-        if len(image) * whole[0].numel() * whole.element_size() <= FEW_BYTES:
-            windows = cut(planes, geometry, image, row, column)
-            values = torch.bmm(windows.flatten(1)[:, None], whole[prototype])[:, 0]
-        else:
-            values = self._by_prototype(planes, geometry, image, row, column, prototype, boxed)
-        quadratics.a[image, candidate] = values[:, :C]
-        quadratics.q[image, candidate] = values[:, C]
-        quadratics.visible[image, candidate] = values[:, C + 1]
-        if not over_black:
-            quadratics.k[image, candidate] = values[:, C + 2]
-
-    def _by_prototype(
-        self,
-        planes: Float[Tensor, "B Y X planes"],
-        geometry: Geometry,
-        image: Int[Tensor, "n"],
-        row: Int[Tensor, "n"],
-        column: Int[Tensor, "n"],
-        prototype: Int[Tensor, "n"],
-        matrices: list[Tensor],
-    ) -> Float[Tensor, "n results"]:
-        """One matrix product for all windows of a prototype; each window is only as large as its mask."""
-        results = []
-        start = 0
-        counts = torch.bincount(prototype, minlength=len(matrices)).tolist()
-        for box, matrix, count in zip(self.boxes, matrices, counts, strict=True):
+        if len(prototype) * whole[0].numel() * whole.element_size() <= FEW_BYTES:
+            return torch.bmm(windows.cut(planes).flatten(1)[:, None], whole[prototype])[:, 0]
+        # One matrix product for all windows of a prototype; each window is only as large as its mask.
+        results, start = [], 0
+        counts = torch.bincount(prototype, minlength=len(boxed)).tolist()
+        for box, matrix, count in zip(self.boxes, boxed, counts, strict=True):
             most = max(1, WINDOWS_BYTES // (matrix.shape[0] * matrix.element_size()))
             for first in range(start, start + count, most):
                 part = slice(first, min(first + most, start + count))
-                windows = cut(planes, geometry, image[part], row[part], column[part], box)
-                results.append(windows.flatten(1) @ matrix)
+                results.append(windows[part].cut(planes, box).flatten(1) @ matrix)
             start += count
         return torch.cat(results)
 
@@ -221,6 +200,7 @@ class EvidenceKernels:
         """The matrices over whole frames, and over the boxes around the masks."""
         kernels = kernel_stack(*self._bank, over_black=over_black)
         table = torch.from_numpy(coefficient_table(self._channels, over_black=over_black)).to(kernels)
+        table = table[..., :-1] if over_black else table  # k is 0 over black
         whole = torch.einsum("pkhw,kqr->phwqr", kernels, table)
         boxed = [
             matrix[box.top : box.top + box.height, box.left : box.left + box.width].flatten(0, 2)

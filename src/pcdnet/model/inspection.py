@@ -11,9 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pcdnet.model.evidence import Quadratics, error_reduction_of
 from pcdnet.model.network import PCDNet
-from pcdnet.model.selection import EMPTY, occlude, opening_planes, select
+from pcdnet.model.selection import EMPTY, select
 
 RIVALS = 5
 """Rivals that are reported at every step, each of another prototype."""
@@ -95,7 +94,7 @@ def locate(model: PCDNet, image: Float[Tensor, "C H W"], prototype: int) -> Loca
     plan = model.plan((image.shape[1], image.shape[2]))
     (top, left), (h, w), (my, mx) = plan.offset[prototype].tolist(), plan.geometry.frame, plan.geometry.padding
     return Localization(
-        heat=plan.localizer.maps(image[None])(slice(0, 1), slice(prototype, prototype + 1))[0, 0],
+        heat=plan.localizer.maps(image[None], model.own_backgrounds(image[None]))(slice(0, 1), slice(prototype, prototype + 1))[0, 0],
         origin=(-my - top, -mx - left),
         middle=(top + h / 2, left + w / 2),
     )
@@ -116,17 +115,17 @@ class _Walk:
     """Greedy selection of one image, one choice at a time; between choices all candidates can be compared."""
 
     def __init__(self, model: PCDNet, image: Float[Tensor, "C H W"]) -> None:
-        plan = model.plan((image.shape[1], image.shape[2]))
-        self.given = given = model.selection_input(image[None], plan, model.config.peaks_per_prototype)
-        self._planes = opening_planes(given)
-        background = plan.tight.background
-        self._error = float((image if background is None else image - background).square().sum())
+        plan, own = model.plan((image.shape[1], image.shape[2])), model.own_backgrounds(image[None])
+        self.given = given = model.selection_input(image[None], plan, model.config.peaks_per_prototype, own)
+        self._evidence = given.evidence()
+        self._error = float((image - given.behind()[0]).square().sum())
         self._free = given.candidates.exists[0].clone()
         where, (my, mx) = given.candidates, plan.geometry.padding
-        kinds = where.prototype(torch.arange(len(self._free), device=image.device))
+        self._all = torch.arange(len(self._free), device=image.device)
+        kinds = where.prototype(self._all)
         self._kinds = kinds.tolist()
         self._positions = torch.stack([where.row[0], where.column[0]], dim=1).sub(plan.offset[kinds]).tolist()
-        maps = plan.localizer.maps(image[None])(slice(0, 1), slice(0, len(plan.boxes)))[0]
+        maps = plan.localizer.maps(image[None], own)(slice(0, 1), slice(0, len(plan.boxes)))[0]
         self._heights = maps[kinds, where.row[0] + my, where.column[0] + mx].tolist()
         self._measure()
 
@@ -149,21 +148,18 @@ class _Walk:
     def choose(self, chosen: int) -> None:
         """Put a candidate behind those that were chosen before."""
         image, candidate = torch.zeros_like(self._all[:1]), self._all[chosen : chosen + 1]
-        occlude(self._planes, self.given.plan.behind, self.given, image, candidate, self._colours[candidate])
+        self.given.occlude(self._evidence, image, candidate, self._colours[candidate])
         self._error = max(0.0, self._error - float(self._reductions[chosen]))  # rounding must not make it negative
         self._free[chosen] = False
         self._measure()
 
     def _measure(self) -> None:
         """By how much every candidate would reduce the error now, and in which colour."""
-        given, T, C = self.given, len(self._free), self.given.images.shape[1]
-        self._all = torch.arange(T, device=self._free.device)
-        image = torch.zeros_like(self._all)
-        quadratics = Quadratics.zeros(self._planes, T, C)
-        given.measure(quadratics, self._planes, image, self._all)
+        given, quadratics, image = self.given, self.given.unmeasured(), torch.zeros_like(self._all)
+        given.measure(quadratics, self._evidence, image, self._all)
         self._colours = given.palette.colours(quadratics, image, self._all)
         self._allowed = given.visible(quadratics, self._free[None])[0].tolist()
-        self._reductions = error_reduction_of(quadratics.a[0], quadratics.q[0], quadratics.k[0], self._colours)
+        self._reductions = quadratics.error_reduction(self._colours[None])[0]
 
     def _proposal(self, t: int) -> Proposal:
         row, column = self._positions[t]

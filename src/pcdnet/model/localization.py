@@ -9,41 +9,39 @@ Fourier domain. What depends on the bank alone is computed once, when a localize
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import torch
-from jaxtyping import Float
+from jaxtyping import Complex, Float
 from torch import Tensor
 
 from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.evidence import best_colour, error_reduction_of
+from pcdnet.model.evidence import best_colour, error_reduction_of, kernel_stack
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Maps
 from pcdnet.model.spectrum import correlate, delay, phases
 
-
-class Localizer(ABC):
-    """A way to find places for a bank's prototypes in images of one size."""
-
-    @abstractmethod
-    def maps(self, images: Float[Tensor, "B C H W"], behind: Float[Tensor, "B C H W"] | None = None) -> Maps:
-        """The maps of these images, made when they are asked for; `behind` are backgrounds other than the bank's."""
+REACH = 0.25
+"""Error-reduction maps are smooth: around every place that fits, many others nearly do. Of those within this share of
+a frame's shorter side, one is tried."""
 
 
-class PhaseLocalizer(Localizer):
+class PhaseLocalizer:
     """Phase correlation channel by channel; the best channel counts.
 
     What the background explains already is no evidence for an object; what is painted is what is searched for.
     Channels are kept apart because an object lives in some of them only, and elsewhere its phases are noise.
     """
 
+    reach = 1
+    """Of peaks that are no further apart than this, one is tried."""
+
     def __init__(self, bank: PrototypeBank, geometry: Geometry) -> None:
         self._background, self._geometry = bank.background, geometry
         self._templates = _from_origin(phases(bank.prototypes * bank.masks, geometry.grid), geometry)
 
-    def maps(self, images: Float[Tensor, "B C H W"], behind: Float[Tensor, "B C H W"] | None = None) -> Maps:
+    def maps(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None = None) -> Maps:
+        """The maps of these images, made when they are asked for; `own` are backgrounds other than the bank's."""
         geometry, templates = self._geometry, self._templates
-        background = self._background if behind is None else behind
+        background = self._background if own is None else own
         seen = phases(images if background is None else images - background, geometry.grid)
 
         def maps(which: slice, prototypes: slice) -> Float[Tensor, "b p rows columns"]:
@@ -52,61 +50,59 @@ class PhaseLocalizer(Localizer):
         return maps
 
 
-class ErrorReductionLocalizer(Localizer):
+class ErrorReductionLocalizer:
     """By how much every prototype would reduce the error over the bare background, at every place, at its best."""
 
     def __init__(self, bank: PrototypeBank, geometry: Geometry, max_colour: float) -> None:
-        T, M, self._background = bank.prototypes, bank.masks, bank.background
-        self._geometry, self._max_colour = geometry, max_colour
-        self._textures, self._masks = self._templates(M * T), self._templates(M)
-        self._soft, self._cover = self._templates(M * (1 - M) * T), self._templates(M * (2 - M))
-        # What does not depend on the image: q everywhere, and the bank's own background's part of a and k.
-        inside = torch.fft.rfft2(T.new_ones(1, 1, *geometry.image), s=geometry.grid)
-        self._q = self._sums(inside, self._templates((M * T).square()))[0, :, 0]
-        if self._background is not None:
-            own = self._background[None]
-            self._a, self._k = (part(slice(0, 1), slice(0, len(T))) for part in self._background_parts(own))
+        self._background, self._geometry, self._max_colour = bank.background, geometry, max_colour
+        self.reach = max(1, int(REACH * min(geometry.frame)))
+        kernels = kernel_stack(bank.prototypes, bank.masks, over_black=False)
+        self._kernels = _from_origin(torch.fft.rfft2(kernels, s=geometry.grid), geometry)
+        # What does not depend on the image: q everywhere, and the background's part of a and k.
+        self._q = self._sums(torch.fft.rfft2(kernels.new_ones(1, 1, *geometry.image), s=geometry.grid), 1)[0, :, 0]
+        if bank.background is not None:
+            spectra = self._background_spectra(bank.background[None])
+            self._a, self._k = self._background_parts(spectra)
 
-    def maps(self, images: Float[Tensor, "B C H W"], behind: Float[Tensor, "B C H W"] | None = None) -> Maps:
-        grid, background = self._geometry.grid, self._background if behind is None else behind
-        spectra = torch.fft.rfft2(images, s=grid)
+    def maps(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None = None) -> Maps:
+        """The maps of these images, made when they are asked for; `own` are backgrounds other than the bank's."""
+        planes, background = images, self._background if own is None else own
         if background is not None:
-            products = torch.fft.rfft2((images * background).sum(dim=1, keepdim=True), s=grid)
-        if behind is not None:
-            parts = self._background_parts(behind)
+            planes = torch.cat([images, (images * background).sum(dim=1, keepdim=True)], dim=1)
+        C, spectra = images.shape[1], torch.fft.rfft2(planes, s=self._geometry.grid)
+        behind = None if own is None else self._background_spectra(own)
 
         def maps(which: slice, prototypes: slice) -> Float[Tensor, "b p rows columns"]:
-            a = self._sums(spectra[which], self._textures[prototypes])
+            a = self._sums(spectra[which, :C], 0, prototypes)
             k = torch.zeros_like(a[:, :, 0])
             if background is not None:
-                k = 2 * self._sums(products[which], self._masks[prototypes])[:, :, 0]
                 if behind is None:
-                    a -= self._a[:, prototypes]
-                    k -= self._k[:, prototypes]
+                    less_a, less_k = self._a[:, prototypes], self._k[:, prototypes]
                 else:
-                    a -= parts[0](which, prototypes)
-                    k -= parts[1](which, prototypes)
+                    less_a, less_k = self._background_parts(behind[which], prototypes)
+                a -= less_a
+                k = 2 * self._sums(spectra[which, C:], 2, prototypes)[:, :, 0] - less_k
             a, q = a.movedim(2, -1), self._q[prototypes].expand_as(k)
-            return error_reduction_of(a, q, k, best_colour(a, q, self._max_colour))
+            reductions: Tensor = error_reduction_of(a, q, k, best_colour(a, q, self._max_colour))
+            return reductions
 
         return maps
 
-    def _background_parts(self, behind: Float[Tensor, "b C H W"]) -> tuple[Maps, Maps]:
-        """What backgrounds take away from a (channel by channel) and from k, at every place."""
-        grid = self._geometry.grid
-        spectra = torch.fft.rfft2(behind, s=grid)
-        energies = torch.fft.rfft2(behind.square().sum(dim=1, keepdim=True), s=grid)
-        return (
-            lambda which, prototypes: self._sums(spectra[which], self._soft[prototypes]),
-            lambda which, prototypes: self._sums(energies[which], self._cover[prototypes])[:, :, 0],
-        )
+    def _background_spectra(self, behind: Float[Tensor, "b C H W"]) -> Complex[Tensor, "b planes Y X"]:
+        planes = torch.cat([behind, behind.square().sum(dim=1, keepdim=True)], dim=1)
+        return torch.fft.rfft2(planes, s=self._geometry.grid)
 
-    def _templates(self, weights: Float[Tensor, "P h w"]) -> Tensor:
-        return _from_origin(torch.fft.rfft2(weights, s=self._geometry.grid), self._geometry)
+    def _background_parts(
+        self, spectra: Complex[Tensor, "b planes Y X"], prototypes: slice = slice(None)
+    ) -> tuple[Float[Tensor, "b p C rows columns"], Float[Tensor, "b p rows columns"]]:
+        """What backgrounds take away from the coefficients a and k, at every place."""
+        return self._sums(spectra[:, :-1], 3, prototypes), self._sums(spectra[:, -1:], 4, prototypes)[:, :, 0]
 
-    def _sums(self, spectra: Tensor, templates: Tensor) -> Float[Tensor, "b p c rows columns"]:
-        """The sums of planes under the weights of templates, at every place."""
-        return correlate(spectra, templates, self._geometry.grid, self._geometry.positions)
+    def _sums(
+        self, spectra: Complex[Tensor, "b c Y X"], kernel: int, prototypes: slice = slice(None)
+    ) -> Float[Tensor, "b p c rows columns"]:
+        """The sums of planes under one of the kernels of `evidence`, at every place."""
+        return correlate(spectra, self._kernels[prototypes, kernel], self._geometry.grid, self._geometry.positions)
 
 
 def _from_origin(spectra: Tensor, geometry: Geometry) -> Tensor:

@@ -57,7 +57,26 @@ class PCDNet(Engine):
 
     @staticmethod
     def from_bank(bank: PrototypeBank, config: ModelConfig) -> PCDNet:
-        """A model in evaluation mode with a given bank; sizes in `config` must fit it."""
+        """A model of given prototypes.
+
+        Parameters
+        ----------
+        bank
+            The prototypes, their masks and, if there is one, the background.
+        config
+            How images are explained; its sizes must fit the bank.
+
+        Returns
+        -------
+        PCDNet
+            The model, in evaluation mode.
+
+        Examples
+        --------
+        >>> bank = PrototypeBank(torch.rand(4, 9, 9), torch.ones(4, 9, 9))
+        >>> PCDNet.from_bank(bank, ModelConfig(num_prototypes=4, prototype_size=(9, 9)))
+        PCDNet(4 prototypes of 9x9, up to 3 objects an image, 648 parameters)
+        """
         wanted, given = (config.num_prototypes, *config.prototype_size), tuple(bank.prototypes.shape)
         if wanted != given:
             raise PcdnetError(
@@ -72,18 +91,13 @@ class PCDNet(Engine):
                 *(Setting("model.background", config.background), " but the bank has none; give one, or use "),
                 Setting("model.background", "black"),
             )
-        size = None if bank.background is None else (bank.background.shape[1], bank.background.shape[2])
         if bank.background is not None and len(bank.background) != config.channels:
             raise PcdnetError(
                 f"the bank's background has {len(bank.background)} channels, the configuration {config.channels}; set ",
                 Setting("model.channels", len(bank.background)),
             )
-        model = PCDNet(config, size).to(bank.prototypes.device, bank.prototypes.dtype)
-        with torch.no_grad():
-            model.prototypes.copy_(bank.prototypes)
-            model.masks.copy_(bank.masks)
-            if model.background is not None and bank.background is not None:
-                model.background.copy_(bank.background)
+        model = PCDNet(config, bank.image_size).to(bank.prototypes.device, bank.prototypes.dtype)
+        model.load_state_dict(bank.tensors(), strict=False)  # colours come from elsewhere
         return model.eval()
 
     def decompose(self, image: str | Path | ArrayLike, *, name: str = "", refined: bool = True) -> Decomposition:
@@ -114,6 +128,7 @@ class PCDNet(Engine):
         >>> true = PrototypeBank(*map(torch.from_numpy, tetrominoes.true_prototypes()))
         >>> model = PCDNet.from_bank(true, ModelConfig(min_error_reduction=1.0))
         >>> model.decompose(tetrominoes.generate(count=1, seed=0).images[0])
+        Decomposition(3 objects: 1 of prototype 2, 1 of prototype 7, 1 of prototype 16, squared error 0)
         """
         pixels, file = self._pixels(image)
         return self._decompose(pixels[None], [name or file], refined)[0]
@@ -171,6 +186,12 @@ class PCDNet(Engine):
         -------
         array
             The image that they make, as large as the decomposition.
+
+        Examples
+        --------
+        >>> model = PCDNet(ModelConfig(num_prototypes=2))
+        >>> model.render(model.decompose(np.zeros((35, 40, 3), np.uint8))).shape
+        (35, 40, 3)
         """
         return self.recompose(decomposition).reconstruction
 
@@ -188,10 +209,30 @@ class PCDNet(Engine):
         -------
         Decomposition
             The decomposition with everything that follows from its objects.
+
+        Examples
+        --------
+        >>> model = PCDNet(ModelConfig(num_prototypes=2))
+        >>> scene = {"objects": [{"prototype": 1, "position": [3, 4], "colour": [1, 0, 0]}], "size": [35, 40]}
+        >>> model.recompose(Decomposition.from_dict(scene)).instances.shape
+        (35, 40)
         """
-        bank = self.weights().map(lambda values: values.detach().clamp(0, 1))
-        batch = None if image is None else self._batch(np.asarray(image))
-        return recompose(bank, decomposition, None if batch is None else batch[0], self.config.channels)
+        pixels = None if image is None else self._batch(np.asarray(image))[0]
+        own = self._own_background(decomposition, pixels)
+        return recompose(self.weights().clamped(), decomposition, pixels, own, self.config.channels)
+
+    def _own_background(
+        self, decomposition: Decomposition, image: Float[Tensor, "C H W"] | None
+    ) -> Float[Tensor, "C H W"] | None:
+        """What is behind the objects of a decomposition, where that differs from image to image."""
+        if self.config.background not in ("plain", "moving"):
+            return None
+        if decomposition.background is not None:
+            return torch.from_numpy(decomposition.background).permute(2, 0, 1).to(self.prototypes)
+        if image is None:
+            raise PcdnetError("the background of this model follows from the image; give ", Setting("image"))
+        own = self.own_backgrounds(image[None])
+        return None if own is None else own[0]
 
     def save(self, folder: str | Path) -> None:
         """Write the model into a folder that `pcdnet.load` reads: configuration, weights and names.
@@ -262,6 +303,7 @@ def _to_numpy(layers: Layers, error: Float[Tensor, "B"], names: Sequence[str]) -
     positions = torch.stack([where.row, where.column], dim=-1).int().cpu().numpy()
     colours, reductions = layers.colour.float().cpu().numpy(), where.error_reduction.float().cpu().numpy()
     counts = where.exists.sum(dim=1).tolist()
+    own = None if layers.own is None else layers.own.permute(0, 2, 3, 1).float().contiguous().cpu().numpy()
     return [
         Decomposition(
             prototype_ids=prototypes[b, :n],
@@ -272,6 +314,7 @@ def _to_numpy(layers: Layers, error: Float[Tensor, "B"], names: Sequence[str]) -
             reconstruction=pictures[b],
             error=left,
             name=name,
+            background=None if own is None else own[b],
         )
         for b, (n, left, name) in enumerate(zip(counts, error.tolist(), names, strict=True))
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from einops import rearrange
@@ -56,13 +57,17 @@ def propose(
     Maps are asked for a few at a time: all of them would fill the memory, and leave the cache. `reach` is that of
     `top_peaks`.
     """
-    B, C = images.shape[:2]
+    (B, C), P = images.shape[:2], prototypes
     budget = CACHE_BYTES if images.device.type == "cpu" else DEVICE_BYTES
     most = max(1, budget // (geometry.grid[0] * geometry.grid[1] * images.element_size()))
-    step = max(1, most // prototypes)
+    at_once = max(1, 2 * most // C)
+    b, p, step = max(1, at_once // P), min(P, at_once), max(1, most // P)
     found = []
-    for i in range(0, B, step):
-        made = _at_most(maps, slice(i, min(i + step, B)), prototypes, geometry, max(1, 2 * most // C), images)
+    for start in range(0, B, step):
+        made = images.new_empty(min(step, B - start), P, *geometry.positions)
+        for i, j in product(range(0, len(made), b), range(0, P, p)):
+            stop = min(i + b, len(made))
+            made[i:stop, j : j + p] = maps(slice(start + i, start + stop), slice(j, j + p))
         found.append(top_peaks(made, peaks, reach))
     height, row, column = (torch.cat(parts) for parts in zip(*found, strict=True))
     return Candidates(
@@ -71,19 +76,6 @@ def propose(
         exists=rearrange(height, "b p k -> b (p k)") > -torch.inf,
         peaks=row.shape[-1],
     )
-
-
-def _at_most(
-    maps: Maps, which: slice, prototypes: int, geometry: Geometry, most: int, like: Tensor
-) -> Float[Tensor, "b P rows columns"]:
-    """The maps of some images, made about `most` at a time."""
-    b, p = max(1, most // prototypes), min(prototypes, most)
-    made = like.new_empty(which.stop - which.start, prototypes, *geometry.positions)
-    for i in range(which.start, which.stop, b):
-        for j in range(0, prototypes, p):
-            images, part = slice(i, min(i + b, which.stop)), slice(j, min(j + p, prototypes))
-            made[images.start - which.start : images.stop - which.start, part] = maps(images, part)
-    return made
 
 
 def top_peaks(

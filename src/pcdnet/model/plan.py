@@ -17,14 +17,11 @@ from pcdnet.config import ModelConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.evidence import EvidenceKernels
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.localization import ErrorReductionLocalizer, Localizer, PhaseLocalizer
+from pcdnet.model.localization import ErrorReductionLocalizer, PhaseLocalizer
 from pcdnet.model.peaks import Candidates, propose
 from pcdnet.model.solidity import solid
 from pcdnet.model.windows import canvas
 
-REACH = 0.25
-"""Error-reduction maps are smooth: around every place that fits, many others nearly do. Of those within this share of
-a frame's shorter side, one is tried."""
 VISIBLE_SLACK = 1e-4
 """Share of the area that must be visible which may be missing, so that rounding does not matter."""
 KEPT = 4
@@ -44,10 +41,10 @@ class SearchPlan:
     """Where the tight frame lies in the bank's own."""
     geometry: Geometry
     """How tight frames lie in the images."""
-    localizer: Localizer
+    frames: Geometry
+    """How the bank's own frames lie in the images, wherever a tight one may lie."""
+    localizer: PhaseLocalizer | ErrorReductionLocalizer
     """Scores every place."""
-    reach: int
-    """Of places nearer than this to each other, one is tried."""
     kernels: EvidenceKernels
     """From windows to error reductions."""
     boxes: Int[Tensor, "P 4"]
@@ -63,45 +60,44 @@ class SearchPlan:
         Geometry.for_overhang(image_size, bank.frame, config.overhang)
         tight, offset = bank.tight()
         geometry = Geometry.for_overhang(image_size, tight.frame, config.overhang)
-        background = tight.background
-        kernels = EvidenceKernels(tight.prototypes, tight.masks, config.channels, over_black=config.background == "black")
-        by_phase = config.localization == "phase"
+        (h, w), (my, mx), background = bank.frame, geometry.padding, tight.background
+        kernels = EvidenceKernels(tight.prototypes, tight.masks, config.channels)
         return SearchPlan(
             config=config,
             bank=bank,
             tight=tight,
             offset=offset,
             geometry=geometry,
+            frames=Geometry(image_size, bank.frame, (my + h, mx + w)),
             localizer=PhaseLocalizer(tight, geometry)
-            if by_phase
+            if config.localization == "phase"
             else ErrorReductionLocalizer(tight, geometry, config.max_colour),
-            reach=1 if by_phase else max(1, int(REACH * min(geometry.frame))),
             kernels=kernels,
             boxes=torch.tensor(kernels.boxes, device=tight.masks.device),
             behind=None if background is None else canvas(background[None], geometry),
         )
 
+    @property
+    def min_visible(self) -> float:
+        """Share of a mask's area in the image that must be visible; the slack keeps rounding out of it."""
+        return self.config.min_visible * (1 - VISIBLE_SLACK)
+
     def candidates(
-        self, images: Float[Tensor, "B C H W"], peaks: int, behind: Float[Tensor, "B C H W"] | None = None
+        self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"] | None = None
     ) -> Candidates:
         """The `peaks` best places of every prototype in every image; those that are not solid enough do not exist.
 
-        `behind` are the images' own backgrounds; without it they have the bank's.
+        `own` are backgrounds of the images other than the bank's.
         """
-        maps = self.localizer.maps(images, behind)
-        found = propose(maps, images, len(self.boxes), self.geometry, peaks, self.reach)
+        maps, reach = self.localizer.maps(images, own), self.localizer.reach
+        found = propose(maps, images, len(self.boxes), self.geometry, peaks, reach)
         if self.config.min_solid == 0:
             return found
-        return dataclasses.replace(
-            found, exists=solid(images, self.tight, behind, self.geometry, found, self.config.min_solid, self.config.max_colour)
-        )
+        return dataclasses.replace(found, exists=solid(images, self.tight, own, self.geometry, found, self.config))
 
     def min_visible_area(self, candidates: Candidates) -> Float[Tensor, "B T"] | None:
         """Mask area that must be visible of every candidate; None where it does not matter."""
-        if self.config.min_visible == 0:
-            return None
-        # The area is seen through the square of the transmittance; the slack keeps rounding out of it.
-        return self.config.min_visible * (1 - VISIBLE_SLACK) * self._area_inside(candidates)
+        return None if self.min_visible == 0 else self.min_visible * self._area_inside(candidates)
 
     def _area_inside(self, candidates: Candidates) -> Float[Tensor, "B T"]:
         """How much of each candidate's mask area lies in the image."""
@@ -124,15 +120,12 @@ class PlanCache:
 
     def get(self, weights: PrototypeBank, image_size: tuple[int, int], config: ModelConfig) -> SearchPlan:
         """The plan for these weights as they are painted in evaluation: clamped to [0, 1]."""
-        if config != self.config or self.weights is None or not self.weights.equals(weights):
-            self.config, self.plans = config, {}
-            # Made in inference mode, the plan could not be used outside of it.
-            with torch.inference_mode(False), torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():  # made in inference mode, it could not be used outside
+            if config != self.config or self.weights is None or not self.weights.equals(weights):
+                self.config, self.plans = config, {}
                 self.weights = weights.map(lambda values: values.detach().clone())
-        if image_size not in self.plans:
-            while len(self.plans) >= KEPT:
-                self.plans.pop(next(iter(self.plans)))
-            with torch.inference_mode(False), torch.no_grad():
-                bank = self.weights.map(lambda values: values.clamp(0, 1))
-                self.plans[image_size] = SearchPlan.derive(bank, image_size, config)
+            if image_size not in self.plans:
+                while len(self.plans) >= KEPT:
+                    self.plans.pop(next(iter(self.plans)))
+                self.plans[image_size] = SearchPlan.derive(self.weights.clamped(), image_size, config)
         return self.plans[image_size]

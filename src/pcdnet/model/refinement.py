@@ -14,9 +14,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pcdnet.model.composition import paint
-from pcdnet.model.evidence import Quadratics, planes_of
-from pcdnet.model.selection import EMPTY, Selection, SelectionInput, occlude, overlapping, select
-from pcdnet.model.windows import canvas, cut, paste
+from pcdnet.model.evidence import Evidence
+from pcdnet.model.selection import EMPTY, Selection, SelectionInput, overlapping, replaced, select, subset
+from pcdnet.model.windows import Frames, canvas
 
 LEAST_CHANGE = 1e-3
 """A change must reduce the squared error by at least this much (or by `min_error_reduction`): less may be rounding."""
@@ -27,8 +27,8 @@ CROWD = 8
 
 
 def unexplained(given: SelectionInput, selection: Selection) -> Int[Tensor, "n"]:
-    """The images whose error is not below the smallest change that counts: no other can reduction anything."""
-    error = given.bare_error() - selection.error_reduction.sum(1)
+    """The images whose error is not below the smallest change that counts: no other can be explained better."""
+    error = (given.images - given.behind()).square().flatten(1).sum(1) - selection.error_reduction.sum(1)
     return (error >= _least(given)).nonzero()[:, 0]
 
 
@@ -50,7 +50,7 @@ def refine(given: SelectionInput, selection: Selection, restarts: int) -> Select
             continue
         removed[images, candidate] = True
         part = given.subset(images)
-        new = _restart(part, selection.subset(images), candidate, removed[images])
+        new = _restart(part, subset(selection, images), candidate, removed[images])
         selection = _adopt(selection, images, sweep(part, new))
     return selection
 
@@ -61,7 +61,7 @@ def sweep(given: SelectionInput, selection: Selection) -> Selection:
     for _ in range(SWEEPS):
         if len(images) == 0:
             break
-        part, old = given.subset(images), selection.subset(images)
+        part, old = given.subset(images), subset(selection, images)
         script = _sweep(part, old)
         changed = (script != old.candidate).any(dim=1).nonzero()[:, 0]
         if len(changed) == 0:
@@ -77,10 +77,15 @@ def _least(given: SelectionInput) -> float:
     return max(given.plan.config.min_error_reduction, LEAST_CHANGE)
 
 
+def better(new: Selection, old: Selection) -> Bool[Tensor, "B"]:
+    """Which images a new selection explains better, by more than rounding."""
+    return new.error_reduction.sum(1) - old.error_reduction.sum(1) >= LEAST_CHANGE
+
+
 def _adopt(selection: Selection, images: Int[Tensor, "n"], new: Selection) -> Selection:
     """The selection with those of the images chosen anew that are better explained now."""
-    better = new.error_reduction.sum(1) - selection.error_reduction[images].sum(1) >= LEAST_CHANGE
-    return selection.replaced(images[better], new.subset(better.nonzero()[:, 0]))
+    which = better(new, subset(selection, images))
+    return replaced(selection, images[which], subset(new, which))
 
 
 def _restart(
@@ -103,21 +108,23 @@ def _packed(script: Int[Tensor, "B N"]) -> Int[Tensor, "B N"]:
 
 def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     """Reconsider the objects once, front to back; the revised candidates."""
-    candidates = given.candidates
     script, colours = selection.candidate.clone(), selection.colour.clone()
-    N, C = colours.shape[1:]
-    planes, behind, covered = _painted(given, selection)
-    quadratics = Quadratics.zeros(planes, candidates.row.shape[1], C)
     exists = script != EMPTY
-    available = candidates.exists.clone()
+    behind, covered, left = _painted(given, selection)
+    evidence = Evidence.opening(given.images, given.plan.geometry, behind)
+    quadratics = given.unmeasured()
+    available = given.candidates.exists.clone()
     chosen, slot = exists.nonzero(as_tuple=True)
     available[chosen, script[chosen, slot]] = False
-    doubtful = exists & (_error_in_frames(given, selection, behind) >= _least(given))
-    for n in range(N):
+    doubtful = exists & (left >= _least(given))
+    for n in range(script.shape[1]):
         image = exists[:, n].nonzero()[:, 0]
         if len(image) == 0:
             break
-        _uncover(planes, behind, given, image, script[image, n], covered[image, n])
+        # Take the object out of what is behind: show again what its frame covered.
+        windows = given.windows(image, script[image, n])
+        windows.paste(behind, covered[image, n])
+        evidence.paste(windows, *evidence.cut(windows))
         image = doubtful[:, n].nonzero()[:, 0]
         if len(image):
             current = script[image, n]
@@ -125,61 +132,35 @@ def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
             allowed = torch.zeros_like(available)
             allowed[image] = overlapping(given, image, current) & available[image]
             candidate, which = allowed.T.nonzero(as_tuple=True)
-            given.measure(quadratics, planes, which, candidate)
-            best = given.palette.best(quadratics, given.visible(quadratics, allowed))[image]
+            given.measure(quadratics, evidence, which, candidate)
+            allowed = given.visible(quadratics, allowed)
+            best = given.palette.best(quadratics, allowed)[image]
             colour = given.palette.colours(quadratics, image, best)
-            now = quadratics.error_reduction(image, current, colours[image, n])
-            then = quadratics.error_reduction(image, best, colour)
-            better = then.clamp(min=0) - now >= _least(given)
-            script[image, n] = torch.where(better, torch.where(then > 0, best, EMPTY), current)
-            colours[image, n] = torch.where(better[:, None], colour, colours[image, n])
+            now = quadratics.at(image, current).error_reduction(colours[image, n])
+            then = quadratics.at(image, best).error_reduction(colour).where(allowed[image, best], 0)
+            pays = then.clamp(min=0) - now >= _least(given)
+            script[image, n] = torch.where(pays, torch.where(then > 0, best, EMPTY), current)
+            colours[image, n] = torch.where(pays[:, None], colour, colours[image, n])
         image = (script[:, n] != EMPTY).nonzero()[:, 0]
         available[image, script[image, n]] = False
-        occlude(planes, behind, given, image, script[image, n], colours[image, n])
+        given.occlude(evidence, image, script[image, n], colours[image, n])
     return _packed(script)
-
-
-def _error_in_frames(
-    given: SelectionInput, selection: Selection, picture: Float[Tensor, "B Y X C"]
-) -> Float[Tensor, "B N"]:
-    """The squared error that is left in the frame of every object."""
-    candidates, geometry = given.candidates, given.plan.geometry
-    error = (canvas(given.images, geometry) - picture).square().sum(dim=-1, keepdim=True)
-    left = torch.zeros_like(selection.error_reduction)
-    for n in range(left.shape[1]):
-        image = (selection.candidate[:, n] != EMPTY).nonzero()[:, 0]
-        candidate = selection.candidate[image, n]
-        row, column = candidates.row[image, candidate], candidates.column[image, candidate]
-        left[image, n] = cut(error, geometry, image, row, column).sum(dim=(1, 2, 3))
-    return left
-
-
-def _uncover(
-    planes: Float[Tensor, "B Y X planes"],
-    behind: Float[Tensor, "B Y X C"],
-    given: SelectionInput,
-    image: Int[Tensor, "n"],
-    candidate: Int[Tensor, "n"],
-    covered: Float[Tensor, "n h w C"],
-) -> None:
-    """Take the nearest object out of what is behind, in place: show again what its frame covered."""
-    geometry, C = given.plan.geometry, covered.shape[-1]
-    row, column = given.candidates.row[image, candidate], given.candidates.column[image, candidate]
-    paste(behind, geometry, image, row, column, covered)
-    window = cut(planes, geometry, image, row, column)
-    paste(planes, geometry, image, row, column, planes_of(window[..., :C], window[..., C : C + 1], covered))
 
 
 def _painted(
     given: SelectionInput, selection: Selection
-) -> tuple[Float[Tensor, "B Y X planes"], Float[Tensor, "B Y X C"], Float[Tensor, "B N h w C"]]:
-    """Evidence with every object still behind, the picture they make, and what each object's frame covered."""
+) -> tuple[Float[Tensor, "B Y X C"], Float[Tensor, "B N h w C"], Float[Tensor, "B N"]]:
+    """The pictures that the objects make; of every object what its frame covered, and the error that is left there."""
     geometry, candidates, bank = given.plan.geometry, given.candidates, given.plan.tight
-    Y = canvas(given.images, geometry)
-    behind = torch.zeros_like(Y) if given.behind is None else given.behind.expand_as(Y).clone()
-    index = selection.candidate.clamp(min=0)
-    p, row, column = candidates.prototype(index), candidates.row.gather(1, index), candidates.column.gather(1, index)
+    picture = canvas(given.behind(), geometry)
+    index, exists = selection.candidate.clamp(min=0), selection.candidate != EMPTY
+    frames = Frames(geometry, candidates.row.gather(1, index), candidates.column.gather(1, index), exists)
+    p = candidates.prototype(index)
     textures = bank.prototypes[p][..., None] * selection.colour[:, :, None, None]
-    covered = paint(behind, textures, bank.masks[p], row, column, selection.candidate != EMPTY, geometry)
-    Q = canvas(torch.ones_like(given.images[:, :1]), geometry)
-    return planes_of(Y, Q, behind), behind, covered
+    covered = paint(picture, textures, bank.masks[p], frames)
+    error = (canvas(given.images, geometry) - picture).square().sum(dim=-1, keepdim=True)
+    left = torch.zeros_like(selection.error_reduction)
+    for n in range(left.shape[1]):
+        windows = frames.nth(n)
+        left[windows.image, n] = windows.cut(error).sum(dim=(1, 2, 3))
+    return picture, covered, left

@@ -11,67 +11,71 @@ from torch import Tensor
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.composition import compose_objects, instance_labels
-from pcdnet.model.evidence import background_coefficient, colour_coefficients, error_reduction_of, occluded
+from pcdnet.model.composition import compose, instance_labels
+from pcdnet.model.evidence import Evidence, error_fall, occluded
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.windows import canvas, cut, paste
+from pcdnet.model.windows import Frames, canvas
 
 
 @torch.no_grad()
 def recompose(
-    bank: PrototypeBank, scene: Decomposition, image: Float[Tensor, "C H W"] | None, channels: int
+    bank: PrototypeBank,
+    scene: Decomposition,
+    image: Float[Tensor, "C H W"] | None,
+    own: Float[Tensor, "C H W"] | None,
+    channels: int,
 ) -> Decomposition:
-    """The scene with its labels, its picture and, for a given image, its errors; see `PCDNet.recompose`."""
+    """The scene with its labels, its picture and, for a given image, its errors; see `PCDNet.recompose`.
+
+    `own` is the scene's background where it is not the bank's.
+    """
     _check(bank, scene, image, channels)
     size, device = (scene.instances.shape[0], scene.instances.shape[1]), bank.masks.device
     prototype = torch.from_numpy(scene.prototype_ids).to(device).long()[None]
     row, column = torch.from_numpy(scene.positions).to(device).long()[None].unbind(-1)
     colour = torch.from_numpy(scene.colours).to(bank.masks)[None]
-    picture = compose_objects(bank, prototype, row, column, colour, size)[0]
-    masks, exists = bank.masks[prototype], torch.ones_like(row, dtype=torch.bool)
+    frames = Frames(Geometry.touching(size, bank.frame), row, column, torch.ones_like(row, dtype=torch.bool))
+    prototypes, masks = bank.prototypes[prototype], bank.masks[prototype]
+    background = bank.behind(bank.masks.new_zeros(channels, *size)) if own is None else own
+    picture = compose(prototypes, masks, colour, frames, background[None])[0]
     reductions, error = torch.zeros(len(scene)), 0.0
     if image is not None:
-        reductions = _error_reductions(bank, image, prototype[0], row[0], column[0], colour[0]).float().cpu()
+        textures = prototypes[..., None] * colour[:, :, None, None]
+        reductions = _error_reductions(image, background, textures, masks[..., None], frames).float().cpu()
         error = float((picture - image).square().sum())
     return dataclasses.replace(
         scene,
         error_reductions=reductions.numpy(),
-        instances=instance_labels(masks, row, column, exists, size)[0].cpu().numpy(),
+        instances=instance_labels(masks, frames)[0].cpu().numpy(),
         reconstruction=picture.permute(1, 2, 0).float().contiguous().cpu().numpy(),
         error=error,
     )
 
 
 def _error_reductions(
-    bank: PrototypeBank, image: Tensor, prototype: Tensor, row: Tensor, column: Tensor, colour: Tensor
+    image: Float[Tensor, "C H W"],
+    background: Float[Tensor, "C H W"],
+    textures: Float[Tensor, "1 N h w C"],
+    masks: Float[Tensor, "1 N h w 1"],
+    frames: Frames,
 ) -> Float[Tensor, "N"]:
     """How much the squared error falls with every object, added behind those before it; from windows alone."""
-    C, geometry = len(image), Geometry.touching((image.shape[1], image.shape[2]), bank.frame)
-    background = torch.zeros_like(image) if bank.background is None else bank.background
-    behind = canvas(background[None], geometry)
-    planes = canvas(torch.cat([image, torch.ones_like(image[:1])])[None], geometry)
-    reductions = image.new_zeros(len(prototype))
-    first = torch.zeros_like(prototype[:1])
-    for n in range(len(prototype)):
-        r, c = row[n : n + 1], column[n : n + 1]
-        T, M = bank.prototypes[prototype[n]][None, ..., None], bank.masks[prototype[n]][None, ..., None]
-        window, B = cut(planes, geometry, first, r, c), cut(behind, geometry, first, r, c)
-        Y, Q = window[..., :C], window[..., C:]
-        a, q = colour_coefficients(Y, Q, B, T, M)
-        reductions[n] = error_reduction_of(a, q, background_coefficient(Y, Q, B, M), colour[n : n + 1])[0]
-        paste(planes, geometry, first, r, c, torch.cat(occluded(Y, Q, M, T * colour[n]), dim=-1))
+    evidence, behind = Evidence.opening(image[None], frames.geometry), canvas(background[None], frames.geometry)
+    reductions = image.new_zeros(textures.shape[1])
+    for n in range(len(reductions)):
+        windows, T, M = frames.nth(n), textures[:, n], masks[:, n]
+        Y, Q = evidence.cut(windows)
+        reductions[n] = error_fall(Y, Q, windows.cut(behind), M, T).sum()
+        evidence.paste(windows, *occluded(Y, Q, M, T))
     return reductions
 
 
 def _check(bank: PrototypeBank, scene: Decomposition, image: Tensor | None, channels: int) -> None:
     """Refuse a scene that cannot be painted."""
     (H, W), (h, w), P = scene.instances.shape, bank.frame, len(bank.prototypes)
-    if bank.background is not None and tuple(bank.background.shape[1:]) != (H, W):
-        height, width = bank.background.shape[1:]
-        raise PcdnetError(f"a scene of {H}x{W} does not fit the background; make it {height}x{width}")
-    if image is not None and tuple(image.shape[1:]) != (H, W):
-        height, width = image.shape[1:]
-        raise PcdnetError(f"the image of {height}x{width} does not fit a scene of {H}x{W}; use one size for both")
+    for what, size in (("background", bank.image_size), ("image", None if image is None else tuple(image.shape[1:]))):
+        if size not in (None, (H, W)):
+            raise PcdnetError(f"the {what} of {size[0]}x{size[1]} does not fit a scene of {H}x{W}; make them equal")
     if scene.colours.shape[1] != channels:
         raise PcdnetError(f"objects have {scene.colours.shape[1]} colour values; give {channels}, one a channel")
     for n, (p, (row, column)) in enumerate(zip(scene.prototype_ids.tolist(), scene.positions.tolist(), strict=True)):

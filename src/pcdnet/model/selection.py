@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pcdnet.model.colour import Palette
-from pcdnet.model.evidence import Quadratics, occluded, planes_of
+from pcdnet.model.evidence import Evidence, Quadratics, occluded
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.plan import SearchPlan
-from pcdnet.model.windows import canvas, cut, paste, uncanvas
+from pcdnet.model.windows import Windows, canvas
 
 EMPTY = -1
 """Stands where no candidate was chosen."""
@@ -25,43 +26,68 @@ class SelectionInput:
 
     images: Float[Tensor, "B C H W"]
     plan: SearchPlan
-    behind: Float[Tensor, "b Y X C"] | None
-    """What stands behind all objects, on padded canvases: one for all images or one for each; None for black."""
     candidates: Candidates
     palette: Palette
     min_area: Float[Tensor, "B T"] | None
     """Mask area that must be visible of every candidate; None where it does not matter."""
+    own: Float[Tensor, "B C H W"] | None = None
+    """Backgrounds of the images other than the bank's."""
+
+    def behind(self) -> Float[Tensor, "B C H W"]:
+        """What is behind the objects of every image."""
+        shared = self.plan.bank.behind(self.images[0]) if self.own is None else self.own
+        return shared.expand_as(self.images)
+
+    def evidence(self) -> Evidence:
+        """The evidence before anything is chosen."""
+        geometry = self.plan.geometry
+        behind = self.plan.behind if self.own is None else canvas(self.own, geometry)
+        return Evidence.opening(self.images, geometry, behind)
 
     def subset(self, image: Int[Tensor, "n"]) -> SelectionInput:
         """The same for some of the images."""
         return dataclasses.replace(
             self,
             images=self.images[image],
-            behind=self.behind if self.behind is None or len(self.behind) == 1 else self.behind[image],
             candidates=self.candidates.subset(image),
             palette=self.palette.subset(image),
             min_area=None if self.min_area is None else self.min_area[image],
+            own=None if self.own is None else self.own[image],
         )
 
-    def bare_error(self) -> Float[Tensor, "B"]:
-        """The squared error of the images without any object."""
-        if self.behind is None:
-            return self.images.square().flatten(1).sum(1)
-        return (self.images - uncanvas(self.behind, self.plan.geometry)).square().flatten(1).sum(1)
+    def windows(self, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> Windows:
+        """The frames of the named (image, candidate) pairs."""
+        where = self.candidates
+        return Windows(self.plan.geometry, image, where.row[image, candidate], where.column[image, candidate])
 
-    def visible(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
-        """Those of the allowed candidates of which enough would be visible."""
-        return allowed if self.min_area is None else allowed & (quadratics.visible >= self.min_area)
+    def unmeasured(self) -> Quadratics:
+        """Coefficients of all candidates, none of them measured yet."""
+        (B, C), T = self.images.shape[:2], self.candidates.row.shape[1]
+        return Quadratics(self.images.new_zeros(B, T, C + 3))
 
     def measure(
         self,
         quadratics: Quadratics,
-        planes: Float[Tensor, "B Y X planes"],
+        evidence: Evidence,
         image: Int[Tensor, "n"],
         candidate: Int[Tensor, "n"],
     ) -> None:
         """Update the coefficients of the named (image, candidate) pairs, which come sorted by candidate."""
-        self.plan.kernels.update(quadratics, planes, self.plan.geometry, self.candidates, image, candidate)
+        prototype, windows = self.candidates.prototype(candidate), self.windows(image, candidate)
+        found = self.plan.kernels.measure(evidence.planes, windows, prototype)
+        quadratics.values[image, candidate, : found.shape[1]] = found
+
+    def occlude(
+        self, evidence: Evidence, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"], colour: Float[Tensor, "n C"]
+    ) -> None:
+        """Take objects, one an image, as the next in front of everything to come: update the evidence in place."""
+        windows, p = self.windows(image, candidate), self.candidates.prototype(candidate)
+        masks, prototypes = self.plan.tight.masks[p][..., None], self.plan.tight.prototypes[p][..., None]
+        evidence.paste(windows, *occluded(*evidence.cut(windows), masks, prototypes * colour[:, None, None]))
+
+    def visible(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
+        """Those of the allowed candidates of which enough would be visible."""
+        return allowed if self.min_area is None else allowed & (quadratics.visible >= self.min_area)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +101,21 @@ class Selection:
     advantage: Float[Tensor, "B N"]
     """How much of that no candidate of another prototype could have had; 0 where it was not measured."""
 
-    def subset(self, image: Int[Tensor, "n"]) -> Selection:
-        """The selection for some of the images."""
-        return Selection(self.candidate[image], self.colour[image], self.error_reduction[image], self.advantage[image])
 
-    def replaced(self, image: Int[Tensor, "n"], by: Selection) -> Selection:
-        """The selection with some of the images chosen anew."""
-        return Selection(
-            self.candidate.index_copy(0, image, by.candidate),
-            self.colour.index_copy(0, image, by.colour),
-            self.error_reduction.index_copy(0, image, by.error_reduction),
-            self.advantage.index_copy(0, image, by.advantage),
-        )
+Batch = TypeVar("Batch")
+"""A dataclass of tensors, such as a Selection, each with the images of a batch along its first axis."""
+
+
+def subset(batch: Batch, image: Tensor) -> Batch:
+    """The same for some of the images, by number or by a mask."""
+    names = [field.name for field in fields(batch)]  # type: ignore[arg-type]
+    return type(batch)(*(getattr(batch, name)[image] for name in names))
+
+
+def replaced(batch: Batch, image: Int[Tensor, "n"], by: Batch) -> Batch:
+    """The same with other values for some of the images."""
+    names = [field.name for field in fields(batch)]  # type: ignore[arg-type]
+    return type(batch)(*(getattr(batch, name).index_copy(0, image, getattr(by, name)) for name in names))
 
 
 def select(given: SelectionInput, script: Int[Tensor, "B N"] | None = None, *, advantages: bool = False) -> Selection:
@@ -96,24 +125,24 @@ def select(given: SelectionInput, script: Int[Tensor, "B N"] | None = None, *, a
     `advantages` it is also measured, for all but the last object, how much better the choice was than any other
     prototype.
     """
-    candidates, C, config = given.candidates, given.images.shape[1], given.plan.config
-    (B, T), N = candidates.row.shape, config.max_objects
-    planes = opening_planes(given)
-    quadratics = Quadratics.zeros(planes, T, C)
+    candidates, images, config = given.candidates, given.images, given.plan.config
+    (B, T), N, C = candidates.row.shape, config.max_objects, images.shape[1]
+    evidence = given.evidence()
+    quadratics = given.unmeasured()
     available = candidates.exists.clone()
-    stale = available
-    alive = torch.arange(B, device=planes.device)
+    stale, alive = available, torch.arange(B, device=images.device)
     result = Selection(
-        torch.full((B, N), EMPTY, device=planes.device),
-        planes.new_zeros(B, N, C),
-        planes.new_zeros(B, N),
-        planes.new_zeros(B, N),
+        torch.full((B, N), EMPTY, device=images.device),
+        images.new_zeros(B, N, C),
+        images.new_zeros(B, N),
+        images.new_zeros(B, N),
     )
-    before, best, reduction = planes.new_zeros(B, T), torch.zeros_like(alive), planes.new_zeros(B)
+    script = result.candidate.clone() if script is None else script
+    before, best, reduction = images.new_zeros(B, T), torch.zeros_like(alive), images.new_zeros(B)
     for n in range(N):
         # Transposed, pairs come out sorted by candidate, and so by prototype.
         candidate, row = stale.T.nonzero(as_tuple=True)
-        given.measure(quadratics, planes, alive[row], candidate)
+        given.measure(quadratics, evidence, alive[row], candidate)
         if advantages:
             after = quadratics.bound().where(available, 0)
             if n > 0:
@@ -125,51 +154,19 @@ def select(given: SelectionInput, script: Int[Tensor, "B N"] | None = None, *, a
             before = after
         allowed = given.visible(quadratics, available)
         best = given.palette.best(quadratics, allowed)[alive]
-        forced = script[alive, n] != EMPTY if script is not None else torch.zeros_like(alive, dtype=torch.bool)
-        if script is not None:
-            best = torch.where(forced, script[alive, n], best)
+        forced = script[alive, n] != EMPTY
+        best = torch.where(forced, script[alive, n], best)
         colour = given.palette.colours(quadratics, alive, best)
-        reduction = quadratics.error_reduction(alive, best, colour)
+        reduction = quadratics.at(alive, best).error_reduction(colour)
         pays = (allowed[alive, best] & (reduction >= config.min_error_reduction) & (reduction > 0)) | forced
         alive, best, colour, reduction = alive[pays], best[pays], colour[pays], reduction[pays]
         if len(alive) == 0:
             break
         result.candidate[alive, n], result.colour[alive, n], result.error_reduction[alive, n] = best, colour, reduction
         available[alive, best] = False
-        occlude(planes, given.behind, given, alive, best, colour)
+        given.occlude(evidence, alive, best, colour)
         stale = overlapping(given, alive, best) & available[alive]
     return result
-
-
-def opening_planes(given: SelectionInput) -> Float[Tensor, "B Y X planes"]:
-    """The planes of evidence before anything is chosen."""
-    geometry, behind = given.plan.geometry, given.behind
-    Y = canvas(given.images, geometry)
-    Q = canvas(torch.ones_like(given.images[:, :1]), geometry)
-    return planes_of(Y, Q, None if behind is None else behind.expand_as(Y))
-
-
-def occlude(
-    planes: Float[Tensor, "B Y X planes"],
-    behind: Float[Tensor, "b Y X C"] | None,
-    given: SelectionInput,
-    image: Int[Tensor, "n"],
-    candidate: Int[Tensor, "n"],
-    colour: Float[Tensor, "n C"],
-) -> None:
-    """Take objects, one an image, as the next in front of everything to come: update the planes in place.
-
-    `behind` is what stands behind all objects, one canvas for all images or one for each; None for black.
-    """
-    candidates, plan, C = given.candidates, given.plan, colour.shape[-1]
-    row, column = candidates.row[image, candidate], candidates.column[image, candidate]
-    p = candidates.prototype(candidate)
-    M = plan.tight.masks[p][..., None]
-    T = plan.tight.prototypes[p][..., None] * colour[:, None, None]
-    window = cut(planes, plan.geometry, image, row, column)
-    Y, Q = occluded(window[..., :C], window[..., C : C + 1], M, T)
-    B = None if behind is None else cut(behind, plan.geometry, image, row, column)
-    paste(planes, plan.geometry, image, row, column, planes_of(Y, Q, B))
 
 
 def overlapping(given: SelectionInput, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> Bool[Tensor, "n T"]:

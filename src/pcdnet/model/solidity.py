@@ -11,11 +11,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pcdnet.config import ModelConfig
 from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.evidence import WINDOWS_BYTES, best_colour, colour_coefficients
+from pcdnet.model.evidence import WINDOWS_BYTES, best_colour, colour_coefficients, error_fall
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
-from pcdnet.model.windows import canvas, cut
+from pcdnet.model.windows import Windows, canvas
 
 LEAST_FALL = 1e-3
 """A pixel counts where the squared error falls by at least this much per channel: a contrast of three hundredths."""
@@ -26,44 +27,28 @@ LEAST_AREA = 1e-6
 def solid(
     images: Float[Tensor, "B C H W"],
     bank: PrototypeBank,
-    behind: Float[Tensor, "B C H W"] | None,
+    own: Float[Tensor, "B C H W"] | None,
     geometry: Geometry,
     candidates: Candidates,
-    least: float,
-    max_colour: float,
+    config: ModelConfig,
 ) -> Bool[Tensor, "B T"]:
-    """Which candidates, alone over the background, lower the error in at least this share of their pixels."""
+    """Which candidates, alone over the background, lower the error in enough of their pixels (`config.min_solid`)."""
     C = images.shape[1]
-    if behind is None:
-        behind = torch.zeros_like(images[:1]) if bank.background is None else bank.background[None]
-    pictures = canvas(images, geometry)
-    backgrounds = canvas(torch.cat([behind, torch.ones_like(behind[:, :1])], dim=1), geometry)
+    pictures, inside = canvas(images, geometry), canvas(torch.ones_like(images[:, :1]), geometry)
+    shared = bank.behind(images[0])[None] if own is None else own
+    behind = canvas(shared, geometry).expand(len(images), -1, -1, -1)
     found = torch.zeros_like(candidates.exists)
     candidate, image = candidates.exists.T.nonzero(as_tuple=True)
     prototype = candidates.prototype(candidate)
     most = max(1, WINDOWS_BYTES // (geometry.frame[0] * geometry.frame[1] * C * images.element_size()))
     for part in torch.split(torch.arange(len(candidate), device=candidate.device), most):
         b, t, p = image[part], candidate[part], prototype[part]
-        row, column = candidates.row[b, t], candidates.column[b, t]
-        pixels = cut(pictures, geometry, b, row, column)
-        under = cut(backgrounds, geometry, b, row, column)
-        T, M = bank.prototypes[p][..., None], bank.masks[p][..., None]
-        found[b, t] = _share(pixels, under[..., :C], under[..., C:], T, M, max_colour) >= least
+        windows = Windows(geometry, b, candidates.row[b, t], candidates.column[b, t])
+        Y, Q, B = (windows.cut(planes) for planes in (pictures, inside, behind))
+        T = bank.prototypes[p][..., None]
+        M = bank.masks[p][..., None] * Q  # as far as it lies in the image
+        colour = best_colour(*colour_coefficients(Y, Q, B, T, M), config.max_colour)
+        falls = error_fall(Y, Q, B, M, T * colour[:, None, None]).sum(-1, keepdim=True) > LEAST_FALL * C
+        share = (M * falls).sum(dim=(1, 2, 3)) / M.sum(dim=(1, 2, 3)).clamp(min=LEAST_AREA)
+        found[b, t] = share >= config.min_solid
     return found
-
-
-def _share(
-    image: Float[Tensor, "n h w C"],
-    B: Float[Tensor, "n h w C"],
-    inside: Float[Tensor, "n h w 1"],
-    T: Float[Tensor, "n h w 1"],
-    M: Float[Tensor, "n h w 1"],
-    max_colour: float,
-) -> Float[Tensor, "n"]:
-    """The share of every candidate's mask, as far as it lies in the image, in which it lowers the error."""
-    M = M * inside
-    colour = best_colour(*colour_coefficients(image, inside, B, T, M), max_colour)
-    change = M * (T * colour[:, None, None] - B)
-    fall = (change * (2 * (image - B) - change)).sum(dim=-1)
-    better = M[..., 0] * (fall > LEAST_FALL * image.shape[-1])
-    return better.sum(dim=(1, 2)) / M.sum(dim=(1, 2, 3)).clamp(min=LEAST_AREA)

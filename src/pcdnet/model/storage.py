@@ -50,13 +50,13 @@ def load_metadata(path: Path) -> dict[str, str]:
         raise PcdnetError(f"cannot read {path}: {error}; use a sound file, or train anew") from None
 
 
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a safetensors file, and its metadata."""
+def load_tensors(path: Path, cure: str = "use a sound file, or train anew") -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a safetensors file, and its metadata; `cure` ends the message of an error."""
     try:
         with safe_open(path, framework="pt") as file:
             return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
-        raise PcdnetError(f"cannot read {path}: {error}; use a sound file, or train anew") from None
+        raise PcdnetError(f"cannot read {path}: {error}; {cure}") from None
 
 
 def fill(model: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:

@@ -5,8 +5,10 @@ Canvases are channels-last, (B, canvas height, canvas width, planes): a row of a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
-from jaxtyping import Int, Num
+from jaxtyping import Bool, Int, Num
 from torch import Tensor
 
 from pcdnet.model.geometry import Box, Geometry
@@ -26,40 +28,52 @@ def uncanvas(padded: Num[Tensor, "B Y X C"], geometry: Geometry) -> Num[Tensor, 
     return padded[:, my : my + H, mx : mx + W].permute(0, 3, 1, 2).contiguous()
 
 
-def cut(
-    padded: Num[Tensor, "B Y X planes"],
-    geometry: Geometry,
-    image: Int[Tensor, "n"],
-    row: Int[Tensor, "n"],
-    column: Int[Tensor, "n"],
-    box: Box | None = None,
-) -> Num[Tensor, "n h w planes"]:
-    """The windows of frames at (row, column), or of a box within them, as copies; `image` says from which canvas.
+@dataclass(slots=True)
+class Windows:
+    """Frames with their top left at (row, column), each over one of the canvases of a batch."""
 
-    A single canvas stands for all images.
-    """
-    image = image if len(padded) > 1 else torch.zeros_like(image)
-    box = box or Box(0, 0, *geometry.frame)
-    top, left = row + (geometry.padding[0] + box.top), column + (geometry.padding[1] + box.left)
-    windows: Tensor = _view(padded, box.height, box.width)[image, top, left]
-    return windows.view(*windows.shape[:-1], box.width, padded.shape[-1])
+    geometry: Geometry
+    image: Int[Tensor, "n"]
+    """Over which canvas."""
+    row: Int[Tensor, "n"]
+    column: Int[Tensor, "n"]
+
+    def __getitem__(self, part: slice) -> Windows:
+        """Some of the windows."""
+        return Windows(self.geometry, self.image[part], self.row[part], self.column[part])
+
+    def cut(self, padded: Num[Tensor, "B Y X planes"], box: Box | None = None) -> Num[Tensor, "n h w planes"]:
+        """What the frames, or a box within them, show, as copies."""
+        box = box or Box(0, 0, *self.geometry.frame)
+        top, left = self.row + (self.geometry.padding[0] + box.top), self.column + (self.geometry.padding[1] + box.left)
+        windows: Tensor = _view(padded, box.height, box.width)[self.image, top, left]
+        return windows.view(*windows.shape[:-1], box.width, padded.shape[-1])
+
+    def paste(self, padded: Num[Tensor, "B Y X planes"], content: Num[Tensor, "n h w planes"]) -> None:
+        """Overwrite what the frames show in place; no image may be named twice."""
+        (my, mx), view = self.geometry.padding, _view(padded, *self.geometry.frame)
+        view[self.image, self.row + my, self.column + mx] = content.flatten(-2)
 
 
-def paste(
-    padded: Num[Tensor, "B Y X planes"],
-    geometry: Geometry,
-    image: Int[Tensor, "n"],
-    row: Int[Tensor, "n"],
-    column: Int[Tensor, "n"],
-    windows: Num[Tensor, "n h w planes"],
-) -> None:
-    """Overwrite the windows of frames in place; no image may be named twice."""
-    view = _view(padded, *geometry.frame)
-    view[image, row + geometry.padding[0], column + geometry.padding[1]] = windows.flatten(-2)
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Where the objects of a batch of images lie, front to back."""
+
+    geometry: Geometry
+    row: Int[Tensor, "B N"]
+    column: Int[Tensor, "B N"]
+    exists: Bool[Tensor, "B N"]
+    """False where an image has fewer than N objects."""
+
+    def nth(self, n: int) -> Windows:
+        """The n-th object's frame in every image that has one."""
+        image = self.exists[:, n].nonzero()[:, 0]
+        return Windows(self.geometry, image, self.row[image, n], self.column[image, n])
 
 
 def _view(padded: Tensor, h: int, w: int) -> Tensor:
     """Every window of a canvas without a copy: image, row, column, row in the window, run along that row."""
-    assert padded.is_contiguous()
     B, Y, X, Q = padded.shape
-    return torch.as_strided(padded, (B, Y - h + 1, X - w + 1, h, w * Q), (Y * X * Q, X * Q, Q, X * Q, 1))
+    whole, *strides = padded.stride()  # one canvas may stand, expanded, for all images
+    assert strides == [X * Q, Q, 1]
+    return torch.as_strided(padded, (B, Y - h + 1, X - w + 1, h, w * Q), (whole, X * Q, Q, X * Q, 1))

@@ -1,7 +1,8 @@
 """Automatic: a configuration read off the images, for data that nobody made a preset for.
 
-What stands out from the background falls into blobs (see `initialization`), and the blobs tell what a model of them needs:
-how large the things are, how many kinds there are, how many are in an image, and how much error the smallest removes.
+What stands out from the background falls into blobs (see `initialization`), and the blobs tell what a model of them
+needs: how large the things are, how many kinds there are, how many are in an image, and how much error the smallest
+removes.
 """
 
 from __future__ import annotations

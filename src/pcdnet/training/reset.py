@@ -20,7 +20,7 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.engine import Layers
 from pcdnet.model.geometry import Geometry, fast_size, support
 from pcdnet.model.network import PCDNet
-from pcdnet.model.windows import canvas, cut
+from pcdnet.model.windows import Windows, canvas
 
 MEMORY = 0.97
 """How much of the running averages is kept in a step."""
@@ -81,7 +81,7 @@ class Health:
         h, w = layers.masks.shape[-2:]
         geometry = Geometry.touching((images.shape[-2], images.shape[-1]), (h, w))
         left = canvas((layers.reconstruction - images).square().sum(dim=1, keepdim=True), geometry)
-        frames = cut(left, geometry, image, where.row[image, n], where.column[image, n])[..., 0]
+        frames = Windows(geometry, image, where.row[image, n], where.column[image, n]).cut(left)[..., 0]
         under = (frames * layers.masks[image, n].clamp(0, 1)).sum(dim=(1, 2))
         prototype = prototype.cpu()
         errors = torch.zeros(P).index_add(0, prototype, under.float().cpu())

@@ -49,6 +49,14 @@ def export_onnx(model: PCDNet, path: str | Path, *, size: tuple[int, int] | None
     -------
     OnnxExport
         What was written, and how it compares with the model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pcdnet import ModelConfig, PCDNet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_onnx(PCDNet(ModelConfig(num_prototypes=2)), f"{folder}/model.onnx", size=(35, 35)).shape
+    (1, 3, 35, 35)
     """
     path, size = Path(path), size or model.image_size
     if path.suffix != ".onnx":

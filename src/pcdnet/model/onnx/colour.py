@@ -6,9 +6,8 @@ import numpy as np
 from torch import nn
 
 from pcdnet.model.colour import ColourNetwork
-from pcdnet.model.geometry import Geometry
 from pcdnet.model.onnx.evidence import canvas, cells
-from pcdnet.model.onnx.graph import Value, gather, node, reshape, transpose
+from pcdnet.model.onnx.graph import Value, node
 from pcdnet.model.onnx.localization import numbers
 from pcdnet.model.onnx.peaks import Places
 from pcdnet.model.plan import SearchPlan
@@ -21,20 +20,16 @@ def network_colours(
 
     The network sees the bank's own frames, in which the tight ones lie at the plan's offset.
     """
-    bank, geometry, offset = plan.bank, plan.geometry, plan.offset.cpu().numpy()
-    (B, C), (my, mx), (h, w), K = shape, geometry.padding, bank.frame, places.peaks
-    frames = Geometry(geometry.image, bank.frame, (my + h, mx + w))
-    Y, X = frames.canvas
-    shift = np.repeat(np.array(bank.frame) - offset, K, axis=0)
+    (B, C), (h, w), (Y, X), K = shape, plan.bank.frame, plan.frames.canvas, places.peaks
+    shift = np.repeat(np.array(plan.bank.frame) - plan.offset.cpu().numpy(), K, axis=0)
     corner = (places.row + shift[:, 0]) * X + places.column + shift[:, 1] + np.arange(B)[:, None] * (Y * X)
-    windows = gather(canvas(images, C, frames), cells(reshape(corner, -1), bank.frame, X))
-    masks = numbers(bank.masks).reshape(-1, 1, h * w, 1)
-    masked = reshape(windows, B, -1, K, h * w, C) * masks
-    x = reshape(transpose(reshape(masked, -1, h * w, C), 0, 2, 1), -1, C, h, w)
+    windows = canvas(images, C, plan.frames)[cells(corner.reshape(-1), plan.frames)]
+    masked = windows.reshape(B, -1, K, h * w, C) * numbers(plan.bank.masks).reshape(-1, 1, h * w, 1)
+    x = masked.reshape(-1, h * w, C).permute(0, 2, 1).reshape(-1, C, h, w)
     for layer, norm in ((network.first, network.first_norm), (network.second, network.second_norm)):
         x = _normalise(node("Relu", _convolve(x, layer)), norm)
     means = node("ReduceMean", x, attributes={"axes": [2, 3], "keepdims": 0})
-    return reshape(means @ numbers(network.head.weight.T) + numbers(network.head.bias), B, -1, C)
+    return (means @ numbers(network.head.weight.T) + numbers(network.head.bias)).reshape(B, -1, C)
 
 
 def _convolve(x: Value, layer: nn.Conv2d) -> Value:

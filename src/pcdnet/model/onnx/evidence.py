@@ -8,35 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from pcdnet.model.evidence import coefficient_table, kernel_stack, occluded
+from pcdnet.model.evidence import coefficient_table, kernel_stack, occluded, plane_list
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.onnx.graph import (
-    Graph,
-    Value,
-    concat,
-    expand,
-    gather,
-    pad,
-    part,
-    reshape,
-    total,
-    transpose,
-    unsqueeze,
-)
+from pcdnet.model.onnx.graph import Graph, Value, concat
 from pcdnet.model.onnx.localization import numbers
 from pcdnet.model.plan import SearchPlan
 
 
-def cells(corner: Value, frame: tuple[int, int], width: int) -> Value:
-    """The cells of windows of a frame's size on canvases so wide: (n h*w)."""
-    return unsqueeze(corner, -1) + (np.arange(frame[0])[:, None] * width + np.arange(frame[1])).reshape(-1)
+def cells(corner: Value, geometry: Geometry) -> Value:
+    """The cells of the windows of frames on canvases: (n h*w)."""
+    (h, w), width = geometry.frame, geometry.canvas[1]
+    return corner.unsqueeze(-1) + (np.arange(h)[:, None] * width + np.arange(w)).reshape(-1)
 
 
 def canvas(images: Value, channels: int, geometry: Geometry) -> Value:
     """Images inside a padding of zeros, as flat cells: (B*Y*X C)."""
     my, mx = geometry.padding
-    padded = pad(images, [0, 0, my, mx, 0, 0, my, mx])
-    return reshape(transpose(padded, 0, 2, 3, 1), -1, channels)
+    return images.pad([0, 0, my, mx, 0, 0, my, mx]).permute(0, 2, 3, 1).reshape(-1, channels)
 
 
 class EvidenceGraph:
@@ -47,36 +35,28 @@ class EvidenceGraph:
         self._geometry, self._shape = plan.geometry, (batch, C)
         self._behind: Value | None = None
         if bank.background is not None:
-            background = expand(graph.constant(numbers(bank.background)), *self._shape, *plan.geometry.image)
+            background = graph.constant(numbers(bank.background)).expand(*self._shape, *plan.geometry.image)
             self._behind = canvas(background, C, plan.geometry)
         kernels = kernel_stack(bank.prototypes, bank.masks, over_black=over_black)
-        table = coefficient_table(C, over_black=over_black)
         self._kernels = graph.constant(numbers(kernels.flatten(2)))
-        self._table = table.reshape(-1, table.shape[2])
+        self._table = coefficient_table(C, over_black=over_black).reshape(-1, C + 3)
 
     def opening(self, images: Value) -> Value:
         """The planes before anything is chosen: (cells planes)."""
-        inside = expand(images.graph.constant(1.0), self._shape[0], 1, *self._geometry.image)
-        Y, Q = (canvas(x, channels, self._geometry) for x, channels in ((images, self._shape[1]), (inside, 1)))
-        return _planes(Y, Q, self._behind)
+        inside = images.graph.constant(1.0).expand(self._shape[0], 1, *self._geometry.image)
+        Y, Q = canvas(images, self._shape[1], self._geometry), canvas(inside, 1, self._geometry)
+        return concat(plane_list(Y, Q, self._behind), -1)
 
     def measure(self, planes: Value, corner: Value, prototype: Value) -> Value:
-        """Of n candidates a (one per channel), q, the visible area and, if not over black, k: (n results)."""
-        windows = gather(planes, cells(corner, self._geometry.frame, self._geometry.canvas[1]))
+        """The coefficients of n candidates, in the order of `pcdnet.model.evidence.Quadratics`: (n C+3)."""
         # Every kernel meets every plane, though few of these sums are wanted: one product gives them all.
-        sums = gather(self._kernels, prototype) @ windows
-        return reshape(sums, -1, len(self._table)) @ self._table
+        sums = self._kernels[prototype] @ planes[cells(corner, self._geometry)]
+        return sums.reshape(-1, len(self._table)) @ self._table
 
-    def occlude(self, window: Value, where: Value, mask: Value, texture: Value) -> Value:
-        """The planes in windows, which lie at the cells `where`, behind objects; `texture` is coloured."""
+    def occlude(self, planes: Value, window: Value, mask: Value, texture: Value) -> Value:
+        """The planes behind objects in windows, which are cells; `texture` is coloured."""
         C = self._shape[1]
-        behind = None if self._behind is None else gather(self._behind, where)
-        return _planes(*occluded(part(window, 2, 0, C), part(window, 2, C, C + 1), mask, texture), behind)
-
-
-def _planes(Y: Value, Q: Value, behind: Value | None) -> Value:
-    """The planes Y, Q and, where something is behind, Q B, Y.B and Q |B|^2."""
-    if behind is None:
-        return concat([Y, Q], -1)
-    Q_behind = Q * behind
-    return concat([Y, Q, Q_behind, total(Y * behind, -1, keep=True), total(Q_behind * behind, -1, keep=True)], -1)
+        now = planes[window]
+        Y, Q = now.slice(2, 0, C), now.slice(2, C, C + 1)
+        behind = None if self._behind is None else self._behind[window]
+        return planes.index_put(window, concat(plane_list(*occluded(Y, Q, mask, texture), behind), -1))

@@ -14,7 +14,7 @@ from pcdnet.config import ModelConfig
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx.colour import network_colours
-from pcdnet.model.onnx.graph import FLOAT, Graph, Value, expand, gather, unsqueeze, where
+from pcdnet.model.onnx.graph import FLOAT, Graph, Value, where
 from pcdnet.model.onnx.localization import error_reduction_maps, numbers, phase_maps
 from pcdnet.model.onnx.peaks import propose
 from pcdnet.model.onnx.selection import select
@@ -29,17 +29,8 @@ LARGEST = 2048
 """Pixels of an image's side at most: the matrices of the Fourier transform grow with its square."""
 
 NUMBERS = (
-    *(
-        "num_prototypes",
-        "prototype_size",
-        "max_objects",
-        "peaks_per_prototype",
-        "channels",
-        "background",
-        "min_error_reduction",
-        "restarts",
-    ),
-    *("overhang", "max_colour", "min_visible", "min_solid"),
+    *("num_prototypes", "prototype_size", "max_objects", "peaks_per_prototype", "channels", "background"),
+    *("min_error_reduction", "restarts", "overhang", "max_colour", "min_visible", "min_solid"),
 )
 """Fields of the configuration that the graph follows whatever their value; but for refinement, which is left out of
 it, as the file says itself."""
@@ -66,7 +57,7 @@ def written(model: PCDNet, size: tuple[int, int], batch: int) -> bytes:
     """The ONNX file; see `pcdnet.model.onnx.to_onnx`."""
     _check_config(model.config)
     _check(model, size, batch)
-    bank = model.weights().map(lambda values: values.detach().cpu().float().clamp(0, 1))
+    bank = model.weights().map(lambda values: values.detach().cpu().float()).clamped()
     plan = SearchPlan.derive(bank, size, model.config)
     config, N = model.config, model.config.max_objects
     graph = Graph()
@@ -134,7 +125,7 @@ def _found(graph: Graph, images: Value, model: PCDNet, plan: SearchPlan, batch: 
     if model.colour is not None:
         colours = network_colours(images, shape, model.colour, plan, places)
     elif config.colour == "none":
-        colours = expand(graph.constant(1.0), batch, len(plan.boxes) * places.peaks, config.channels)
+        colours = graph.constant(1.0).expand(batch, len(plan.boxes) * places.peaks, config.channels)
     chosen = select(images, batch, plan, places, colours)
     painted = chosen.painted
     if plan.bank.background is not None:
@@ -142,17 +133,10 @@ def _found(graph: Graph, images: Value, model: PCDNet, plan: SearchPlan, batch: 
     # From the tight frame on the canvas to the bank's own frame on the image.
     shift = graph.constant(plan.offset.numpy() + np.array(plan.geometry.padding))
     there = chosen.prototype >= 0
-    position = chosen.corner - gather(shift, where(there, chosen.prototype, 0))
-    position = where(unsqueeze(there, -1), position, 0)
+    position = chosen.corner - shift[where(there, chosen.prototype, 0)]
+    position = where(there.unsqueeze(-1), position, 0)
     outputs = painted, chosen.prototype, position, chosen.colour, chosen.error_reduction, chosen.labels
-    return [_named(value, name) for value, name in zip(outputs, list(MEANING)[1:], strict=True)]
-
-
-def _named(value: Value, name: str) -> Value:
-    """The same value under a name that users will read."""
-    named = value.graph.value(value.kind, name)
-    value.graph.nodes.append(helper.make_node("Identity", [value.name], [name]))
-    return named
+    return [graph.copy(value, name) for value, name in zip(outputs, list(MEANING)[1:], strict=True)]
 
 
 def _metadata(model: PCDNet, size: tuple[int, int], batch: int) -> dict[str, str]:

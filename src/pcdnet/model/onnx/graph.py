@@ -1,14 +1,15 @@
 """Graph: ONNX graphs written as formulas.
 
-A Value stands for a tensor that will be there when the graph runs. Operators and the functions below add a node to the
-graph and return the Value of its result. A node goes into the innermost graph that one of its inputs is of: what does
-not change from one round of a loop to the next is computed before the loop, without anybody asking for it.
+A Value stands for a tensor that will be there when the graph runs. Operators and methods, named as in PyTorch, add a
+node to the graph and return the Value of its result. A node goes into the innermost graph that one of its inputs is
+of: what does not change from one round of a loop to the next is computed before the loop, without anybody asking.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -51,6 +52,12 @@ class Graph:
         root.written += 1
         return Value(name or f"v{root.written}", self, kind)
 
+    def copy(self, value: Value, name: str = "") -> Value:
+        """The same value, computed by a node of this graph, under a name of its own."""
+        copied = self.value(value.kind, name)
+        self.nodes.append(helper.make_node("Identity", [value.name], [copied.name]))
+        return copied
+
     def constant(self, content: NDArray[Any] | float, kind: int | None = None) -> Value:
         """Given numbers; without a kind, whole numbers stay whole and fractions become single precision."""
         array = np.asarray(content)
@@ -68,6 +75,16 @@ class Graph:
         return helper.make_graph(self.nodes, name, inputs, outputs, initializer=list(self.constants.values()))
 
 
+def _operator(kind: str, gives: int | None = None) -> Callable[[Value, Operand], Value]:
+    """An operator of two operands, of which the first is a Value."""
+    return lambda one, other: node(kind, one, other, gives=gives)
+
+
+def _reflected(kind: str) -> Callable[[Value, Operand], Value]:
+    """The same where the Value stands on the right."""
+    return lambda one, other: node(kind, other, one)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
     """A tensor of a graph; numbers and arrays on the other side of an operator become constants of its kind."""
@@ -78,52 +95,84 @@ class Value:
     __array_ufunc__: ClassVar[None] = None
     """It tells NumPy's arrays to leave operators to this class."""
 
-    def __add__(self, other: Operand) -> Value:
-        return node("Add", self, other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Operand) -> Value:
-        return node("Sub", self, other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return node("Sub", other, self)
-
-    def __mul__(self, other: Operand) -> Value:
-        return node("Mul", self, other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Operand) -> Value:
-        return node("Div", self, other)
+    __add__ = __radd__ = _operator("Add")
+    __mul__ = __rmul__ = _operator("Mul")
+    __sub__, __rsub__ = _operator("Sub"), _reflected("Sub")
+    __matmul__, __rmatmul__ = _operator("MatMul"), _reflected("MatMul")
+    __truediv__, __mod__, __and__ = _operator("Div"), _operator("Mod"), _operator("And")
+    __gt__, __ge__ = _operator("Greater", BOOL), _operator("GreaterOrEqual", BOOL)
+    __lt__, __le__ = _operator("Less", BOOL), _operator("LessOrEqual", BOOL)
 
     def __floordiv__(self, other: int) -> Value:
         assert self.kind == INT
         return node("Div", self, other)  # cuts towards zero; there are no negative numbers to tell the difference
 
-    def __mod__(self, other: int) -> Value:
-        return node("Mod", self, other)
+    def __getitem__(self, index: Value) -> Value:
+        """The entries of the first axis that the index names."""
+        return node("Gather", self, index, attributes={"axis": 0})
 
-    def __matmul__(self, other: Operand) -> Value:
-        return node("MatMul", self, other)
+    def index_put(self, index: Value, values: Value) -> Value:
+        """The entries of the first axis that the index names, replaced."""
+        return node("ScatterND", self, index.unsqueeze(-1), values)
 
-    def __rmatmul__(self, other: Operand) -> Value:
-        return node("MatMul", other, self)
+    def gather(self, dim: int, index: Value) -> Value:
+        """Along one axis, the elements that the index names; all other axes are walked side by side."""
+        return node("GatherElements", self, index, attributes={"axis": dim})
 
-    def __and__(self, other: Operand) -> Value:
-        return node("And", self, other)
+    def reshape(self, *shape: int) -> Value:
+        """The same numbers in another shape."""
+        return node("Reshape", self, _whole(self, shape))
 
-    def __gt__(self, other: Value | float) -> Value:
-        return node("Greater", self, other, gives=BOOL)
+    def permute(self, *axes: int) -> Value:
+        """The axes in another order."""
+        return node("Transpose", self, attributes={"perm": axes})
 
-    def __ge__(self, other: Value | float) -> Value:
-        return node("GreaterOrEqual", self, other, gives=BOOL)
+    def unsqueeze(self, dim: int) -> Value:
+        """One more axis, of length 1."""
+        return node("Unsqueeze", self, _whole(self, [dim]))
 
-    def __lt__(self, other: Value | float) -> Value:
-        return node("Less", self, other, gives=BOOL)
+    def expand(self, *shape: int) -> Value:
+        """Repeated along axes of length 1, and along new ones before the first, up to a shape."""
+        return node("Expand", self, _whole(self, shape))
 
-    def __le__(self, other: Value | float) -> Value:
-        return node("LessOrEqual", self, other, gives=BOOL)
+    def slice(self, dim: int, start: int, stop: int) -> Value:
+        """The elements from `start` up to, not including, `stop` along an axis."""
+        return node("Slice", self, *(_whole(self, [each]) for each in (start, stop, dim)))
+
+    def split(self, sizes: Sequence[int], dim: int) -> list[Value]:
+        """Parts of these sizes, one after the other along an axis."""
+        stops = itertools.accumulate(sizes)
+        return [self.slice(dim, stop - size, stop) for size, stop in zip(sizes, stops, strict=True)]
+
+    def pad(self, sides: Sequence[int], fill: float = 0.0) -> Value:
+        """More cells around the axes: first how many before each of them, then how many after."""
+        return node("Pad", self, _whole(self, sides), fill)
+
+    def clamp(self, min: float, max: float | None = None) -> Value:
+        """Nothing below `min`, nothing above `max`."""
+        return node("Clip", self, min, *([] if max is None else [max]))
+
+    def sum(self, dim: int | Sequence[int], keepdim: bool = False) -> Value:
+        """The sum along one axis or several."""
+        axes = [dim] if isinstance(dim, int) else dim
+        return node("ReduceSum", self, _whole(self, axes), attributes={"keepdims": int(keepdim)})
+
+    def amax(self, dim: int) -> Value:
+        """The largest element along an axis."""
+        return node("ReduceMax", self, attributes={"axes": [dim], "keepdims": 0})
+
+    def any(self, dim: int) -> Value:
+        """Whether one of the elements along an axis is true."""
+        return self.to(INT).amax(dim).to(BOOL)
+
+    def to(self, kind: int) -> Value:
+        """The same numbers as another kind; true is 1."""
+        return node("Cast", self, attributes={"to": kind}, gives=kind)
+
+    def topk(self, count: int) -> tuple[Value, Value]:
+        """The `count` largest elements along the last axis, best first, and where they are."""
+        height, index = nodes("TopK", [self, _whole(self, [count])], [self.kind, INT], {"axis": -1})
+        return height, index
 
 
 Operand = Value | NDArray[Any] | float
@@ -148,63 +197,9 @@ def nodes(
     return results
 
 
-def _first(inputs: Iterable[Operand]) -> Value:
-    return next(each for each in inputs if isinstance(each, Value))
-
-
-def reshape(x: Value, *shape: int) -> Value:
-    """The same numbers in another shape."""
-    return node("Reshape", x, _whole(x, shape))
-
-
-def transpose(x: Value, *axes: int) -> Value:
-    """The axes in another order."""
-    return node("Transpose", x, attributes={"perm": axes})
-
-
-def concat(parts: Sequence[Value], axis: int) -> Value:
+def concat(parts: Sequence[Value], dim: int) -> Value:
     """The parts one after the other along an axis."""
-    return node("Concat", *parts, attributes={"axis": axis})
-
-
-def part(x: Value, axis: int, start: int, stop: int) -> Value:
-    """The elements from `start` up to, not including, `stop` along an axis."""
-    return node("Slice", x, *(_whole(x, [each]) for each in (start, stop, axis)))
-
-
-def pad(x: Value, sides: Sequence[int], fill: float = 0.0) -> Value:
-    """More cells around the last axes: first how many before each of them, then how many after."""
-    return node("Pad", x, _whole(x, sides), fill)
-
-
-def gather(x: Value, index: Value) -> Value:
-    """The entries of the first axis that the index names."""
-    return node("Gather", x, index, attributes={"axis": 0})
-
-
-def pick(x: Value, index: Value, axis: int) -> Value:
-    """Along one axis, the elements that the index names; all other axes are walked side by side."""
-    return node("GatherElements", x, index, attributes={"axis": axis})
-
-
-def put(x: Value, index: Value, values: Value) -> Value:
-    """The entries of the first axis that the index names, replaced."""
-    return node("ScatterND", x, unsqueeze(index, -1), values)
-
-
-def unsqueeze(x: Value, axis: int) -> Value:
-    """One more axis, of length 1."""
-    return node("Unsqueeze", x, _whole(x, [axis]))
-
-
-def expand(x: Value, *shape: int) -> Value:
-    """Repeated along axes of length 1, and along new ones before the first, up to a shape."""
-    return node("Expand", x, _whole(x, shape))
-
-
-def clip(x: Value, low: float, high: float) -> Value:
-    """Nothing below `low`, nothing above `high`."""
-    return node("Clip", x, low, high)
+    return node("Concat", *parts, attributes={"axis": dim})
 
 
 def where(condition: Value, x: Operand, y: Operand) -> Value:
@@ -214,30 +209,8 @@ def where(condition: Value, x: Operand, y: Operand) -> Value:
     return node("Where", condition, *chosen, gives=kind)
 
 
-def total(x: Value, axis: int, *, keep: bool = False) -> Value:
-    """The sum along an axis."""
-    return node("ReduceSum", x, _whole(x, [axis]), attributes={"keepdims": int(keep)})
-
-
-def highest(x: Value, axis: int) -> Value:
-    """The largest element along an axis."""
-    return node("ReduceMax", x, attributes={"axes": [axis], "keepdims": 0})
-
-
-def some(x: Value, axis: int) -> Value:
-    """Whether one of the truths along an axis is true."""
-    return cast(highest(cast(x, INT), axis), BOOL)
-
-
-def cast(x: Value, kind: int) -> Value:
-    """The same numbers as another kind; true is 1."""
-    return node("Cast", x, attributes={"to": kind}, gives=kind)
-
-
-def largest(x: Value, count: int) -> tuple[Value, Value]:
-    """The `count` largest elements along the last axis, best first, and where they are."""
-    height, index = nodes("TopK", [x, _whole(x, [count])], [x.kind, INT], {"axis": -1})
-    return height, index
+def _first(inputs: Iterable[Operand]) -> Value:
+    return next(each for each in inputs if isinstance(each, Value))
 
 
 def _whole(x: Value, numbers: Sequence[int]) -> Value:

@@ -12,9 +12,9 @@ from jaxtyping import Float, Float32, Int
 from numpy import ndarray
 from torch import Tensor
 
-from pcdnet.model.evidence import TINY
+from pcdnet.model.evidence import best_colour, error_reduction_of, kernel_stack
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.onnx.graph import Value, clip, concat, highest, node, pad, part, reshape, total, transpose, unsqueeze
+from pcdnet.model.onnx.graph import Value, concat, node
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.spectrum import NOISE_FLOOR
 
@@ -26,20 +26,20 @@ def phase_maps(images: Value, plan: SearchPlan) -> Value:
     rows, columns = geometry.positions
     seen = images if bank.background is None else images - numbers(bank.background)
     F = _phases(seen, np.arange(H), np.arange(W), geometry.grid)
-    # Prototypes begin at -margin, which puts the first admissible position at the maps' origin.
+    # Prototypes begin at -padding, which puts the first admissible position at the maps' origin.
     templates = images.graph.constant(numbers(bank.prototypes * bank.masks))
     S = _phases(templates, np.arange(h) - my, np.arange(w) - mx, geometry.grid)
     # F times the conjugate of S is (F_re, F_im) S_re + (F_im, -F_re) S_im.
-    (F_re, F_im), (S_re, S_im) = ((part(x, -2, 0, Y), part(x, -2, Y, 2 * Y)) for x in (F, S))
-    upright, turned = unsqueeze(F, 1), unsqueeze(concat([F_im, 0 - F_re], -2), 1)
-    by_re, by_im = (unsqueeze(concat([x, x], -2), 1) for x in (S_re, S_im))
+    (F_re, F_im), (S_re, S_im) = (x.split([Y, Y], -2) for x in (F, S))
+    upright, turned = F.unsqueeze(1), concat([F_im, 0 - F_re], -2).unsqueeze(1)
+    by_re, by_im = (concat([x, x], -2).unsqueeze(1) for x in (S_re, S_im))
     lines: Value = (_down(np.arange(rows), Y).T / Y) @ (upright * by_re + turned * by_im)
     across = _across(np.arange(columns), X).T / X
     # Half of a real signal's spectrum tells all; what has its mirror image in the other half counts twice.
     frequency = np.arange(len(across)) % (X // 2 + 1)
     across *= np.where((frequency == 0) | (2 * frequency == X), 1, 2)[:, None]
-    re, im = np.split(across, 2)
-    return highest(part(lines, -2, 0, rows) @ re + part(lines, -2, rows, 2 * rows) @ im, 2)
+    (re, im), (lines_re, lines_im) = np.split(across, 2), lines.split([rows, rows], -2)
+    return (lines_re @ re + lines_im @ im).amax(2)
 
 
 def error_reduction_maps(images: Value, shape: tuple[int, int], plan: SearchPlan) -> Value:
@@ -47,24 +47,17 @@ def error_reduction_maps(images: Value, shape: tuple[int, int], plan: SearchPlan
 
     `shape` is (B, C). Sums over windows are convolutions here: frames are small.
     """
-    bank, geometry = plan.tight, plan.geometry
-    (B, C), T, M, graph = shape, bank.prototypes, bank.masks, images.graph
-    q = _sums(graph.constant(np.ones((1, 1, *geometry.image))), (1, 1), (M * T).square(), geometry)
-    a = _sums(images, shape, M * T, geometry)
-    k: Value | None = None
+    bank, geometry, (B, C), graph = plan.tight, plan.geometry, shape, images.graph
+    kernels = kernel_stack(bank.prototypes, bank.masks, over_black=bank.background is None).unbind(1)
+    q = _sums(graph.constant(np.ones((1, 1, *geometry.image))), (1, 1), kernels[1], geometry).sum(-1)
+    a, k = _sums(images, shape, kernels[0], geometry), graph.constant(0.0)
     if bank.background is not None:
         behind = graph.constant(numbers(bank.background[None]))
-        a = a - _sums(behind, (1, C), M * (1 - M) * T, geometry)
-        k = 2 * _sums(total(images * behind, 1, keep=True), (B, 1), M, geometry)
-        k = total(k - _sums(total(behind * behind, 1, keep=True), (1, 1), M * (2 - M), geometry), 2)
-    colour = least_squares(a, q, plan.config.max_colour)
-    reductions = total(colour * (2 * a - colour * q), 2)
-    return reductions if k is None else reductions - k
-
-
-def least_squares(a: Value, q: Value, max_colour: float) -> Value:
-    """The colour of the largest error reduction within [0, max_colour]."""
-    return clip(a / node("Max", q, TINY), 0, max_colour)
+        a = a - _sums(behind, (1, C), kernels[3], geometry)
+        k = 2 * _sums((images * behind).sum(1, keepdim=True), (B, 1), kernels[2], geometry)
+        k = (k - _sums((behind * behind).sum(1, keepdim=True), (1, 1), kernels[4], geometry)).sum(-1)
+    reductions: Value = error_reduction_of(a, q, k, best_colour(a, q, plan.config.max_colour))
+    return reductions
 
 
 def numbers(tensor: Tensor) -> Float32[ndarray, "*any"]:
@@ -75,10 +68,9 @@ def numbers(tensor: Tensor) -> Float32[ndarray, "*any"]:
 def _phases(x: Value, rows: Int[ndarray, "rows"], columns: Int[ndarray, "columns"], grid: tuple[int, int]) -> Value:
     """Phase factors of the half spectrum of signals whose pixels lie at these rows and columns: (... 2Y X/2+1)."""
     Y, half = grid[0], grid[1] // 2 + 1
-    lines = x @ _across(columns, grid[1])
-    F: Value = _down(rows, Y) @ concat([part(lines, -1, 0, half), part(lines, -1, half, 2 * half)], -2)
-    re, im = part(F, -2, 0, Y), part(F, -2, Y, 2 * Y)
-    energy = node("Sqrt", total(total(x * x, -1, keep=True), -2, keep=True))
+    F: Value = _down(rows, Y) @ concat((x @ _across(columns, grid[1])).split([half, half], -1), -2)
+    re, im = F.split([Y, Y], -2)
+    energy = node("Sqrt", (x * x).sum((-2, -1), keepdim=True))
     limits = np.finfo(np.float32)
     floor = energy * float(NOISE_FLOOR * limits.eps) + float(limits.tiny)
     modulus = node("Sqrt", re * re + im * im) + floor
@@ -106,8 +98,8 @@ def _turns(
 
 
 def _sums(plane: Value, shape: tuple[int, int], weights: Float[Tensor, "P h w"], geometry: Geometry) -> Value:
-    """Planes of `shape` under every prototype's weights, for all places: (B P C rows columns)."""
+    """Planes of `shape` under every prototype's weights, for all places: (B P rows columns C)."""
     (B, C), (my, mx) = shape, geometry.padding
-    canvas = pad(reshape(plane, B * C, 1, *geometry.image), [0, 0, my, mx, 0, 0, my, mx])
+    canvas = plane.reshape(B * C, 1, *geometry.image).pad([0, 0, my, mx, 0, 0, my, mx])
     sums = node("Conv", canvas, numbers(weights[:, None]))
-    return transpose(reshape(sums, B, C, len(weights), *geometry.positions), 0, 2, 1, 3, 4)
+    return sums.reshape(B, C, len(weights), *geometry.positions).permute(0, 2, 3, 4, 1)

@@ -34,19 +34,13 @@ def loop(
     inside = [graph.value(each.kind) for each in state]
     left = body(number, inside)
     # An output must be made by a node of the body itself, and not be the same as another.
-    outputs = [_copied(graph, each) for each in (left.more, *left.state, *left.results)]
+    outputs = [graph.copy(each) for each in (left.more, *left.state, *left.results)]
     inputs = [_info(number, ()), _info(more, ()), *(_info(each) for each in inside)]
     content = graph.proto("round", inputs, [_info(each) for each in outputs])
     root = graph.root
     given = [root.constant(rounds, INT), root.constant(True, BOOL), *state]
     found = nodes("Loop", given, [each.kind for each in outputs[1:]], {"body": content})
     return found[: len(inside)], found[len(inside) :]
-
-
-def _copied(graph: Graph, value: Value) -> Value:
-    copy = graph.value(value.kind)
-    graph.nodes.append(helper.make_node("Identity", [value.name], [copy.name]))
-    return copy
 
 
 def _info(value: Value, shape: tuple[int, ...] | None = None) -> ValueInfoProto:

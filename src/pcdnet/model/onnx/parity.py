@@ -10,9 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pcdnet.model.composition import compose_objects
+from pcdnet.model.composition import compose
+from pcdnet.model.geometry import Geometry
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import require
+from pcdnet.model.windows import Frames
 
 LIKE = 1e-3
 """Explanations are as good as each other where their squared errors differ by less than this share of the images."""
@@ -73,7 +75,9 @@ def sample(model: PCDNet, size: tuple[int, int], batch: int, seed: int = 0) -> F
     colour = 0.4 + 0.6 * torch.rand(*shape, config.channels, generator=rng)
     if config.colour == "none":
         colour = torch.ones_like(colour)
-    return compose_objects(bank, index, row, column, colour, size).clamp(0, 1)
+    frames = Frames(Geometry.touching(size, bank.frame), row, column, torch.ones_like(row, dtype=torch.bool))
+    background = bank.behind(colour.new_zeros(config.channels, *size))
+    return compose(bank.prototypes[index], bank.masks[index], colour, frames, background).clamp(0, 1)
 
 
 def _objects(things: Tensor) -> list[set[tuple[int, ...]]]:

@@ -1,0 +1,77 @@
+"""Laws of placement: chosen candidates in the frames of the bank."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from pcdnet.config import Config
+from pcdnet.data import tetrominoes
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.network import PCDNet
+from pcdnet.model.placement import to_placement
+from pcdnet.model.selection import EMPTY, select
+from tests.model.models import FRAME, SIZE, on_canvas, random_model, true_bank
+
+
+@torch.no_grad()
+def test_objects_paint_the_pixels_that_their_candidates_painted() -> None:
+    """The tight frame of the search and the roomy one of the bank are different frames of the same object."""
+    model, images = random_model(0, restarts=0)
+    for p, (cut, side) in enumerate(((slice(0, 4), 0), (slice(3, 9), 0), (slice(0, 5), 1))):
+        model.masks[p].select(side, 0)[:] = 0
+        model.masks[p][cut if side == 0 else slice(None), cut if side else slice(None)] = 0
+    plan = model.plan(SIZE)
+    assert plan.tight.frame != plan.bank.frame
+    assert len({tuple(offset) for offset in plan.offset.tolist()}) > 1
+    given = model.selection_input(images, plan, 4)
+    found = select(given)
+    placed = to_placement(given, found)
+    assert placed.exists.sum() > 5
+    for b, n in placed.exists.nonzero().tolist():
+        t, p = int(found.candidate[b, n]), int(placed.prototype[b, n])
+        here = int(given.candidates.row[b, t]), int(given.candidates.column[b, t]), SIZE
+        there = int(placed.row[b, n]), int(placed.column[b, n]), SIZE
+        assert torch.equal(on_canvas(plan.tight.masks[p], *here), on_canvas(plan.bank.masks[p], *there))
+
+
+@torch.no_grad()
+def test_what_is_empty_is_nowhere() -> None:
+    model, images = random_model(1)
+    given = model.selection_input(images, model.plan(SIZE), 4)
+    found = select(given)
+    placed = to_placement(given, found)
+    empty = found.candidate == EMPTY
+    assert empty.any()
+    assert torch.equal(placed.exists, ~empty)
+    assert (placed.prototype[empty] == EMPTY).all()
+    for values in (placed.row, placed.column, placed.colour, placed.error_reduction):
+        assert not values[empty].any()
+
+
+@torch.no_grad()
+def test_every_placed_frame_shares_a_pixel_with_the_image() -> None:
+    model, images = random_model(2, min_error_reduction=0.0, max_objects=8)
+    where = model(images).placement
+    frames = where.frames(SIZE, FRAME)
+    assert frames.geometry.padding == (FRAME[0] - 1, FRAME[1] - 1)
+    for n in range(8):
+        windows = frames.nth(n)
+        assert ((windows.row > -FRAME[0]) & (windows.row < SIZE[0])).all()
+        assert ((windows.column > -FRAME[1]) & (windows.column < SIZE[1])).all()
+
+
+def test_a_prototype_off_its_frames_centre_reaches_every_border() -> None:
+    bank = true_bank()
+    moved = PrototypeBank(bank.prototypes.roll((4, -4), (1, 2)), bank.masks.roll((4, -4), (1, 2)))
+    square = 18  # the 2x2 sprite, 10x10 pixels from (7, 7) of its frame, now from (11, 3)
+    model = PCDNet.from_bank(moved, Config.preset("tetrominoes").model)
+    for row, column in ((0, 0), (0, 25), (25, 0), (25, 25)):
+        images = tetrominoes.render(
+            np.array([[square, 0, 0]]),
+            np.array([[[1, 0, 0]] * 3]),
+            np.array([[row, 15, 15]]),
+            np.array([[column, 10, 10]]),
+        ).images
+        found = model.decompose(images[0])
+        assert (square, (row - 11, column - 3)) in [(thing.prototype, thing.position) for thing in found.objects]
