@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from pcdnet.colours import PALETTE, as_hex, as_rgb, coloured, instance_colours, prototype_colours
+from pcdnet.colours import (
+    PALETTE,
+    as_hex,
+    as_rgb,
+    colour_words,
+    coloured,
+    comparable,
+    instance_colours,
+    prototype_colours,
+)
 
 
 def test_no_two_colours_of_the_palette_are_alike() -> None:
@@ -71,3 +80,44 @@ def test_a_colour_as_html_has_it_is_the_colour(colour: tuple[int, int, int]) -> 
     text = as_hex(np.array(colour, np.uint8))
     assert text[0] == "#"
     assert tuple(bytes.fromhex(text[1:])) == colour
+
+
+def test_every_basic_colour_has_its_word() -> None:
+    colours = {
+        "black": (0.05, 0.0, 0.1),
+        "grey": (0.5, 0.5, 0.5),
+        "white": (1.0, 1.0, 0.95),
+        "red": (0.9, 0.1, 0.1),
+        "orange": (1.0, 0.6, 0.0),
+        "brown": (0.45, 0.25, 0.1),
+        "yellow": (0.9, 0.9, 0.1),
+        "green": (0.1, 0.7, 0.2),
+        "cyan": (0.1, 0.9, 0.9),
+        "blue": (0.1, 0.2, 0.9),
+        "purple": (0.6, 0.1, 0.9),
+        "pink": (1.0, 0.2, 0.7),
+    }
+    assert colour_words(list(colours.values())) == list(colours)
+
+
+def test_colours_of_one_word_are_told_apart_by_brightness() -> None:
+    assert colour_words([(0.9, 0.2, 0.2), (0.4, 0.1, 0.1), (0.0, 0.0, 1.0)]) == ["light red", "dark red", "blue"]
+    assert colour_words([(0.6,), (0.3,), (0.45,)]) == ["grey 3", "grey 1", "grey 2"]
+
+
+@given(st.lists(st.tuples(*[st.floats(-1, 2)] * 3), max_size=6))
+def test_no_word_stands_for_two_colours(colours: list[tuple[float, float, float]]) -> None:
+    assert len(set(colour_words(colours))) == len(colours)
+
+
+@given(st.tuples(*[st.floats(0.5, 1)] * 3), st.floats(0.6, 1))
+def test_darker_is_less_different_than_it_is_in_rgb(colour: tuple[float, float, float], dark: float) -> None:
+    pair = np.array([colour, [dark * value for value in colour]])
+    assert np.linalg.norm(np.subtract(*comparable(pair))) <= 0.5 * np.linalg.norm(np.subtract(*pair)) + 1e-9
+
+
+def test_hues_are_as_different_as_they_are_in_rgb_and_grey_is_as_it_is() -> None:
+    pair = np.eye(3)[:2]
+    assert np.linalg.norm(np.subtract(*comparable(pair))) == np.linalg.norm(np.subtract(*pair))
+    grey = np.array([[0.2], [0.7]])
+    np.testing.assert_array_equal(comparable(grey), grey)

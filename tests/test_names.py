@@ -1,4 +1,4 @@
-"""Laws of names: what is written is read back, and what could harm an output never becomes a name."""
+"""Laws of names and colours: what is written is read back, and what could harm an output never becomes a name."""
 
 from __future__ import annotations
 
@@ -9,17 +9,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pcdnet.errors import PcdnetError
-from pcdnet.names import LONGEST, Names, checked_name
+from pcdnet.names import LONGEST, MOST_COLOURS, STRONGEST, Names, checked_name
 
 SIGNS = st.characters(exclude_categories=("C", "Z"))
 NAMES = st.dictionaries(st.integers(0, 9), st.text(SIGNS, min_size=1, max_size=LONGEST), max_size=10)
+VALUES = st.floats(-STRONGEST, STRONGEST)
+COLOURS = st.sampled_from([1, 3]).flatmap(
+    lambda channels: st.dictionaries(
+        st.integers(0, 9), st.lists(st.tuples(*[VALUES] * channels), min_size=1, max_size=MOST_COLOURS).map(tuple)
+    )
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(NAMES)
-def test_names_that_are_written_are_read_back(tmp_path: Path, given: dict[int, str]) -> None:
-    Names(count=10, given=given).write(tmp_path)
-    assert Names.read(tmp_path, 10) == Names(count=10, given=given)
+@given(NAMES, COLOURS)
+def test_names_and_colours_that_are_written_are_read_back(
+    tmp_path: Path, given: dict[int, str], colours: dict[int, tuple[tuple[float, ...], ...]]
+) -> None:
+    Names(count=10, given=given, colours=colours).write(tmp_path)
+    assert Names.read(tmp_path, 10) == Names(count=10, given=given, colours=colours)
     assert [path.name for path in tmp_path.iterdir()] == ["names.toml"]
 
 
@@ -38,6 +46,53 @@ def test_renaming_changes_one_name_and_an_empty_name_takes_it_away() -> None:
     assert names[1] == "L"
     with pytest.raises(PcdnetError, match="there is no prototype 3; give a number of 0 to 2"):
         names.renamed(3, "L")
+
+
+def test_renaming_and_merging_leave_the_colours_as_they_are() -> None:
+    names = Names(count=3, colours={1: ((0.9, 0.1, 0.1), (0.1, 0.1, 0.9))})
+    assert names.renamed(1, "L").colours == names.merged([0, 2]).colours == names.colours
+
+
+def test_merged_prototypes_have_the_given_name_or_the_first_that_there_is_or_the_first_number() -> None:
+    names = Names(count=5, given={1: "L", 3: "T"})
+    assert list(names.merged([0, 2, 3], " spade ")) == ["spade", "L", "spade", "spade", "prototype 4"]
+    assert list(names.merged([4, 3, 1])) == ["prototype 0", "T", "prototype 2", "T", "T"]
+    merged = names.merged([2, 0])
+    assert list(merged) == ["prototype 2", "L", "prototype 2", "T", "prototype 4"]
+    assert merged.first.tolist() == [0, 1, 0, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("prototypes", "name", "complaint"),
+    [
+        ([], None, "it takes two prototypes to make one kind of them, and none was given; name more"),
+        ([1], None, "and 1 was given"),
+        ([1, 1], None, "and 1 1 was given"),
+        ([1, 5], None, "there is no prototype 5; give a number of 0 to 4"),
+        ([-1, 1], None, "there is no prototype -1"),
+        ([0, 1], "  ", "the name of several prototypes is blank"),
+        ([0, 1], "a\nb", "which cannot be shown"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused(prototypes: list[int], name: str | None, complaint: str) -> None:
+    with pytest.raises(PcdnetError, match=complaint):
+        Names(count=5).merged(prototypes, name)
+
+
+@pytest.mark.parametrize(
+    "colours",
+    [(), ((),), ((0.1, 0.2),), ((float("nan"),),), ((float("inf"),),), ((0.1,), (1.0,) * 3)],
+)
+def test_what_is_no_colour_is_refused(colours: tuple[tuple[float, ...], ...]) -> None:
+    with pytest.raises(PcdnetError, match="give|write"):
+        Names(count=1, colours={0: colours})
+
+
+def test_colours_must_be_those_of_the_model(tmp_path: Path) -> None:
+    Names(count=4, colours={3: ((0.5,), (0.9,))}).write(tmp_path)
+    assert Names.read(tmp_path, 4, 1).colours == {3: ((0.5,), (0.9,))}
+    with pytest.raises(PcdnetError, match=r"has colours of 1 values for a model of 3 channels; remove them"):
+        Names.read(tmp_path, 4, 3)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +131,18 @@ def test_a_name_has_an_end() -> None:
         (b"[names]\n0 = 7\n", "names prototype 0 7, which is no text; put it in quotes"),
         (b"[names]\n0.x = 'L'\n", "which is no text"),
         (b'[names]\n0 = "a\\nb"\n', r"cannot be used: the name 'a\\nb' holds"),
+        (b"colours = 3\n", "holds other things than names"),
+        (b"[colours]\n4 = [[1, 1, 1]]\n", "names a prototype '4', but the model's are 0 to 3"),
+        (b"[colours]\n0 = 'red'\n", "cannot be used: the colours 'red' are no list of 1 to 32"),
+        (b"[colours]\n0 = []\n", r"the colours \[\] are no list"),
+        (b"[colours]\n0 = [" + b"[1]," * 33 + b"]\n", "are no list of 1 to 32"),
+        (b"[colours]\n0 = [1, 2, 3]\n", "the colour 1 is not 1 or 3 finite numbers"),
+        (b"[colours]\n0 = [[1, 2]]\n", r"the colour \[1, 2\] is not 1 or 3 finite numbers"),
+        (b"[colours]\n0 = [[nan]]\n", "not 1 or 3 finite numbers"),
+        (b"[colours]\n0 = [[-inf]]\n", "not 1 or 3 finite numbers"),
+        (b"[colours]\n0 = [[true]]\n", "not 1 or 3 finite numbers"),
+        (b"[colours]\n0 = [[1" + b"0" * 400 + b"]]\n", "not 1 or 3 finite numbers"),
+        (b"[colours]\n0 = [[1], [1, 1, 1]]\n", "some colours have 1 value and some have 3"),
         (b"#" * (2**20 + 1), "larger than a mebibyte"),
     ],
 )

@@ -398,6 +398,35 @@ def test_names_that_people_gave_come_with_the_model(tmp_path: Path) -> None:
     assert list(run.load_model().names) == list(pcdnet.load(run.path).names) == ["prototype 0", "ball"]
 
 
+def test_colours_come_with_the_model_and_go_with_it(tmp_path: Path) -> None:
+    run = true_run(tmp_path / "run")
+    names = Names(count=19, given={2: "S"}, colours={2: ((0.9, 0.1, 0.1), (0.1, 0.2, 0.9))})
+    run.keep_names(names)
+    model = run.load_model()
+    assert model.names == names
+    assert [kind.name for kind in model.kinds][2:5] == ["S red", "S blue", "prototype 3"]
+    model.save(tmp_path / "saved")
+    assert pcdnet.load(tmp_path / "saved").names == names
+
+
+def test_colours_of_other_images_are_refused_before_any_work(tmp_path: Path) -> None:
+    run = grey_run(tmp_path / "run")
+    Names(count=2, colours={0: ((0.9, 0.1, 0.1), (0.1, 0.2, 0.9))}).write(run.path)
+    with pytest.raises(PcdnetError, match="has colours of 3 values for a model of 1 channels; remove them"):
+        run.load_model()
+
+
+def test_merged_prototypes_are_one_kind_from_then_on(tmp_path: Path) -> None:
+    run = true_run(tmp_path / "run")
+    assert run.merge([3, 7, 9])[9] == "prototype 3"
+    assert run.merge((9, 5), "spade").first[[3, 7, 9, 5]].tolist() == [3, 3, 5, 5]
+    kinds = RunFolder.open(run.path).load_model().kinds
+    assert len(kinds) == 17
+    assert [kind.name for kind in kinds if len(kind.prototypes) > 1] == ["prototype 3", "spade"]
+    with pytest.raises(PcdnetError, match="there is no prototype 19"):
+        run.merge([3, 19])
+
+
 def test_a_folder_that_cannot_be_written_is_reported_with_its_cure(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PcdnetError, match="cannot make the folder .*; choose another place"):

@@ -1,8 +1,11 @@
-"""Names: what a person calls the prototypes, kept in a run's folder as `names.toml`.
+"""Names: what a person calls the prototypes, and the colours that they come in, kept in a run's folder as `names.toml`.
 
     [names]
     "0" = "L"
     "7" = "square"
+
+    [colours]
+    "7" = [[0.9, 0.1, 0.1], [0.1, 0.8, 0.2]]
 
 A name is plain text wherever it appears: markup in it is shown, never obeyed.
 """
@@ -12,10 +15,13 @@ from __future__ import annotations
 import json
 import tomllib
 import unicodedata
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+from jaxtyping import Int64
 
 from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
@@ -24,6 +30,11 @@ FILE = "names.toml"
 """The file of a run folder that holds the names."""
 LONGEST = 60
 """Characters of a name at most."""
+MOST_COLOURS, STRONGEST = 32, 100.0
+"""Colours of a prototype at most, and how large their values may be, whatever their sign."""
+
+Colour: TypeAlias = tuple[float, ...]
+"""Factor per channel on the grey prototype: one value, or three."""
 
 _LARGEST = 2**20  # bytes; no one names so many prototypes by hand
 
@@ -36,12 +47,19 @@ class Names:
     """How many prototypes there are."""
     given: Mapping[int, str] = field(default_factory=dict)
     """The names that a person gave, by prototype."""
+    colours: Mapping[int, tuple[Colour, ...]] = field(default_factory=dict)
+    """The few distinct colours that objects come in, of those prototypes whose objects do."""
 
     def __post_init__(self) -> None:
         for prototype, name in self.given.items():
             _check_number(prototype, self.count)
             if checked_name(name) != name or not name:
                 raise PcdnetError(f"the name {name!r} of prototype {prototype} is blank or padded; strip it")
+        for prototype, colours in self.colours.items():
+            _check_number(prototype, self.count)
+            checked_colours(colours)
+        if len({len(colour) for colours in self.colours.values() for colour in colours}) > 1:
+            raise PcdnetError("some colours have 1 value and some have 3; give all of them as many as images have")
 
     def __len__(self) -> int:
         return self.count
@@ -54,16 +72,37 @@ class Names:
     def __iter__(self) -> Iterator[str]:
         return (self[prototype] for prototype in range(self.count))
 
+    @property
+    def first(self) -> Int64[np.ndarray, "P"]:
+        """For every prototype the first one of the same name, whose label and colour they share in pictures."""
+        return first_of_each(self)
+
     def renamed(self, prototype: int, name: str) -> Names:
         """The same names but for one; an empty name takes the prototype's name away."""
         _check_number(prototype, self.count)
         name = checked_name(name)
         others = {p: other for p, other in self.given.items() if p != prototype}
-        return Names(count=self.count, given={**others, prototype: name} if name else others)
+        return replace(self, given={**others, prototype: name} if name else others)
+
+    def merged(self, prototypes: Collection[int], name: str | None = None) -> Names:
+        """The same names, but some prototypes have one: the given one, or the first that one of them has."""
+        which = list(dict.fromkeys(prototypes))
+        for prototype in which:
+            _check_number(prototype, self.count)
+        if len(which) < 2:
+            given = " ".join(map(str, prototypes)) or "none"
+            raise PcdnetError(f"it takes two prototypes to make one kind of them, and {given} was given; name more")
+        name = next((self.given[p] for p in which if p in self.given), self[which[0]]) if name is None else name
+        if not (name := checked_name(name)):
+            raise PcdnetError("the name of several prototypes is blank; give letters, or leave it out")
+        return replace(self, given={**self.given, **dict.fromkeys(which, name)})
 
     @staticmethod
-    def read(folder: str | Path, count: int) -> Names:
-        """The names in a run folder; none where it holds no file of names."""
+    def read(folder: str | Path, count: int, channels: int | None = None) -> Names:
+        """The names and colours in a run folder; none where it holds no such file.
+
+        Colours with another number of channels than that are refused.
+        """
         path = Path(folder) / FILE
         try:
             with path.open("rb") as file:
@@ -78,14 +117,24 @@ class Names:
             tables = tomllib.loads(content.decode())
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise PcdnetError(f"{path} is not valid TOML: {error}; fix or remove it") from None
-        return Names(count=count, given=_given(tables, count, path))
+        if set(tables) - {"names", "colours"} or not all(isinstance(table, dict) for table in tables.values()):
+            raise PcdnetError(f'{path} holds other things than names; write [names] and lines like "0" = "L" below it')
+        return _from_tables(tables, count, channels, path)
 
     def write(self, folder: str | Path) -> None:
-        """Keep the names in a run folder, whole or not at all."""
-        # JSON's strings are TOML's too, as names have no control characters.
-        lines = [f'"{p}" = {json.dumps(self.given[p], ensure_ascii=False)}\n' for p in sorted(self.given)]
+        """Keep the names and colours in a run folder, whole or not at all."""
+        # JSON's strings and lists are TOML's too, as names have no control characters and colours no infinities.
+        lines = ["[names]", *(f'"{p}" = {json.dumps(self.given[p], ensure_ascii=False)}' for p in sorted(self.given))]
+        if self.colours:
+            lines += ["", "[colours]", *(f'"{p}" = {json.dumps(self.colours[p])}' for p in sorted(self.colours))]
         with whole_file(Path(folder) / FILE) as file:
-            file.write("".join(["[names]\n", *lines]).encode())
+            file.write("".join(f"{line}\n" for line in lines).encode())
+
+
+def first_of_each(names: Iterable[str]) -> Int64[np.ndarray, "P"]:
+    """For every name the place where it stands first."""
+    places: dict[str, int] = {}
+    return np.array([places.setdefault(name, place) for place, name in enumerate(names)], np.int64)
 
 
 def checked_name(name: str) -> str:
@@ -100,23 +149,45 @@ def checked_name(name: str) -> str:
     return name
 
 
-def _given(tables: dict[str, Any], prototypes: int, path: Path) -> dict[int, str]:
-    if set(tables) - {"names"} or not isinstance(tables.get("names", {}), dict):
-        raise PcdnetError(f'{path} holds other things than names; write [names] and lines like "0" = "L" below it')
+def checked_colours(colours: Any) -> tuple[Colour, ...]:
+    """The colours, if they are a few lists of 1 or 3 finite numbers."""
+    if not isinstance(colours, list | tuple) or not 1 <= len(colours) <= MOST_COLOURS:
+        raise PcdnetError(f"the colours {colours!r:.40} are no list of 1 to {MOST_COLOURS}; write [[0.9, 0.1, 0.1]]")
+    for colour in colours:
+        numbers = isinstance(colour, list | tuple) and all(type(value) in (int, float) for value in colour)
+        if not numbers or len(colour) not in (1, 3) or not all(-STRONGEST <= value <= STRONGEST for value in colour):
+            raise PcdnetError(
+                f"the colour {colour!r:.40} is not 1 or 3 finite numbers; write them like [0.9, 0.1, 0.1]"
+            )
+    return tuple(tuple(map(float, colour)) for colour in colours)
+
+
+def _from_tables(tables: dict[str, dict[str, Any]], count: int, channels: int | None, path: Path) -> Names:
     given: dict[int, str] = {}
     for key, name in tables.get("names", {}).items():
         if not isinstance(name, str):
             raise PcdnetError(f"{path} names prototype {key} {name!r:.40}, which is no text; put it in quotes")
-        if not key.isascii() or not key.isdecimal() or str(int(key[:9])) != key or int(key) >= prototypes:
-            known = f"the model's are 0 to {prototypes - 1}"
-            raise PcdnetError(f"{path} names a prototype {key[:20]!r}, but {known}; fix that line")
-        try:
-            name = checked_name(name)
-        except PcdnetError as error:
-            raise PcdnetError(f"{path} cannot be used: {error}") from None
-        if name:
-            given[int(key)] = name
-    return given
+        given[_number(key, count, path)] = name
+    colours = {_number(key, count, path): value for key, value in tables.get("colours", {}).items()}
+    try:
+        names = {p: name for p, text in given.items() if (name := checked_name(text))}
+        found = Names(count=count, given=names, colours={p: checked_colours(value) for p, value in colours.items()})
+    except PcdnetError as error:
+        raise PcdnetError(f"{path} cannot be used: {error}") from None
+    for colour in (values[0] for values in found.colours.values() if channels is not None):
+        if len(colour) != channels:
+            raise PcdnetError(
+                f"{path} has colours of {len(colour)} values for a model of {channels} channels; remove them"
+            )
+    return found
+
+
+def _number(key: str, prototypes: int, path: Path) -> int:
+    """The prototype that a key names."""
+    if not key.isascii() or not key.isdecimal() or str(int(key[:9])) != key or int(key) >= prototypes:
+        known = f"the model's are 0 to {prototypes - 1}"
+        raise PcdnetError(f"{path} names a prototype {key[:20]!r}, but {known}; fix that line")
+    return int(key)
 
 
 def _check_number(prototype: int, prototypes: int) -> None:

@@ -5,7 +5,7 @@
     weights.safetensors   the best model so far, by validation
     state.safetensors     the last model with all that is needed to go on exactly as if nothing had happened
     metrics.jsonl         a line for every report, validation and reset of a prototype
-    names.toml            what people call the prototypes
+    names.toml            what people call the prototypes, and the distinct colours that they come in
     report.html           the report
     tensorboard/          event files, where they were asked for
 
@@ -19,7 +19,7 @@ import dataclasses
 import json
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -270,8 +270,40 @@ class RunFolder:
             raise PcdnetError(f"cannot write to {self.path}: {error}; make room, then go on with ", GO_ON) from None
 
     def names(self) -> Names:
-        """What people call the prototypes."""
-        return Names.read(self.path, self.num_prototypes)
+        """What people call the prototypes, and the distinct colours that they come in."""
+        return Names.read(self.path, self.num_prototypes, self.config.model.channels)
+
+    def keep_names(self, names: Names) -> None:
+        """Keep these names and colours."""
+        if names != self.names():
+            names.write(self.path)
+
+    def merge(self, prototypes: Collection[int], name: str | None = None) -> Names:
+        """Give prototypes one name, which makes their objects one kind in every output.
+
+        Parameters
+        ----------
+        prototypes
+            Two or more of the run's prototypes.
+        name
+            What to call them; by default as the first of them that has a name, or else by the number of the first.
+
+        Returns
+        -------
+        Names
+            The names of all prototypes from now on.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = RunFolder.create(folder, Config(), Origin())
+        ...     list(run.merge([0, 2], "L"))[:3]
+        ['L', 'prototype 1', 'L']
+        """
+        names = self.names().merged(prototypes, name)
+        self.keep_names(names)
+        return names
 
     def training_scenes(self) -> tuple[Scenes, Scenes]:
         """The scenes for training and, apart from them, for validation."""

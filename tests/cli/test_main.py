@@ -23,6 +23,7 @@ MISTAKES: dict[str, list[str]] = {
     "report": ["file"],
     "figure": ["file", "--kind", "prototypes", "--out", "a.png"],
     "serve": ["file", "--port", "0"],
+    "merge": ["file", "0", "1"],
     "export": ["file", "--onnx", "a.onnx"],
     "bench": ["file"],
     "data": ["tetrominoes", "--out", "file"],
@@ -56,7 +57,7 @@ def test_help_names_every_command(capsys: Capture) -> None:
 def test_the_help_of_every_command_explains_every_option(name: str, capsys: Capture) -> None:
     text = help_of(capsys, name)
     for field in dataclasses.fields(COMMANDS[name]):  # type: ignore[arg-type]
-        if field.name not in ("folder", "source", "paths", "model", "loss", "train"):
+        if field.name not in ("folder", "source", "paths", "prototypes", "model", "loss", "train"):
             assert f"--{field.name.replace('_', '-')} " in text
     assert f"usage: pcdnet {name} " in text
 

@@ -42,12 +42,14 @@ def random_batch(seed: int, count: int = 4) -> tuple[PrototypeBank, Tensor]:
     return bank, torch.stack([random_scene(rng, bank, SIZE, 3, 1 + b % 4, 0.0) for b in range(count)])
 
 
-def random_model(seed: int, *, background: bool = False, images: int = 6, **fields: Any) -> tuple[PCDNet, Tensor]:
+def random_model(
+    seed: int, *, background: bool = False, images: int = 6, restarts: int = 0, **fields: Any
+) -> tuple[PCDNet, Tensor]:
     """A small model of random prototypes, and noisy images of up to four objects that overlap and hang over borders."""
     rng = torch.Generator().manual_seed(seed)
     bank = random_bank(rng, 3, FRAME, (3, *SIZE) if background else None, torch.float32)
     scenes = torch.stack([random_scene(rng, bank, SIZE, 3, b % 5, 0.02) for b in range(images)])
-    model = PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background=background, **fields))
+    model = PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background=background, restarts=restarts, **fields))
     if model.colour is not None:
         random_weights(rng, model.colour)
         torch.nn.init.constant_(model.colour.head.bias, 0.6)  # untrained, but not so dim that nothing is chosen

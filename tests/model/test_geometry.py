@@ -30,6 +30,8 @@ def test_touching_frames_are_those_that_share_a_pixel_with_the_image(H: int, h: 
     sharing = [row for row in range(-h - 2, H + 2) if row < H and row + h > 0]
     first = -geometry.padding[0]
     assert list(range(first, first + geometry.positions[0])) == sharing
+    assert [row for row in range(-h - 2, H + 2) if geometry.admits(row, 0)] == sharing
+    assert [column for column in range(-9, 20) if geometry.admits(0, column)] == list(range(-2, 9))
 
 
 @given(H=integers(6, 60), h=integers(2, 6), overhang=floats(0, 1, exclude_max=True))

@@ -15,7 +15,7 @@ from pcdnet.model.inspection import inspect, locate
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import to_onnx
 from pcdnet.model.peaks import Candidates
-from pcdnet.model.plan import KEPT, SearchPlan
+from pcdnet.model.plan import MAX_PLANS, SearchPlan
 from tests.model.models import SIZE, on_canvas, random_model
 
 
@@ -39,7 +39,7 @@ def pixels(images: Tensor) -> np.ndarray:
 
 
 def test_one_plan_serves_the_network_its_refinement_and_the_inspection(derived: list[tuple[int, int]]) -> None:
-    model, images = random_model(0, restarts=6)
+    model, images = random_model(0, restarts=6, images=3)
     for _ in range(2):
         model.decompose_all(pixels(images))
         model.decompose(pixels(images)[1])
@@ -112,7 +112,7 @@ def test_the_plan_is_derived_anew_when_the_configuration_or_the_precision_change
 
 def test_the_plans_of_a_few_image_sizes_are_kept_at_the_same_time(derived: list[tuple[int, int]]) -> None:
     model, _ = random_model(2)
-    sizes = [(20 + n, 30) for n in range(KEPT)]
+    sizes = [(20 + n, 30) for n in range(MAX_PLANS)]
     plans = [model.plan(size) for size in sizes]
     assert all(model.plan(size) is plan for size, plan in zip(sizes, plans, strict=True))
     model.plan((50, 50))

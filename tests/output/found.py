@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from pcdnet.decomposition import Decomposition
+from pcdnet.kinds import Kinds
 from pcdnet.names import Names
 from pcdnet.output.record import Record, Results, records
 
 NAMES = Names(count=4, given={1: "L", 3: 'odd, "<b>" été'})
+KINDS = Kinds(NAMES)
+COLOURS = Kinds(Names(count=4, given={0: "L", 2: "L"}, colours={1: ((0.9, 0.1, 0.1), (0.1, 0.2, 0.9))}))
+"""Three kinds of four prototypes: two have one name, one comes in red and blue."""
 
 
 def random_decomposition(rng: np.random.Generator, size: tuple[int, int] = (9, 12), channels: int = 3) -> Decomposition:
@@ -32,6 +36,6 @@ def random_records(count: int, seed: int = 0, channels: int = 3) -> tuple[list[D
     return found, records(found, [f"image-{n}" for n in range(count)])
 
 
-def results(made: list[Record], channels: int = 3) -> Results:
-    """Records with the names of their prototypes, as formats take them."""
-    return Results(made, NAMES, channels)
+def results(made: list[Record], channels: int = 3, kinds: Kinds = KINDS) -> Results:
+    """Records with the kinds of their objects, as formats take them."""
+    return Results(made, kinds, channels)

@@ -12,13 +12,14 @@ import torch
 
 from pcdnet.config import Config
 from pcdnet.data.tetrominoes import generate, true_prototypes
+from pcdnet.kinds import Kinds
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.coco import write
 from pcdnet.output.record import Results, records
 from pcdnet.output.rle import encode
-from tests.output.found import NAMES, random_records, results
+from tests.output.found import COLOURS, NAMES, random_records, results
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
 coco: Any = pytest.importorskip("pycocotools.coco")
@@ -46,6 +47,21 @@ def test_coco_reads_back_every_visible_object(tmp_path: Path) -> None:
     assert sum(len(one) for one in found) > len(read.getAnnIds())  # some were hidden
 
 
+def test_categories_are_the_kinds(tmp_path: Path) -> None:
+    found, made = random_records(12)
+    write(results(made, kinds=COLOURS), tmp_path)
+    read = json.loads((tmp_path / "coco.json").read_text(encoding="utf-8"))
+    assert [(kind["id"], kind["name"], kind["supercategory"]) for kind in read["categories"]] == [
+        (1, "L", "L"),
+        (2, "prototype 1 red", "prototype 1"),
+        (3, "prototype 1 blue", "prototype 1"),
+        (4, "prototype 3", "prototype 3"),
+    ]
+    seen = [[thing.box is not None for thing in one.objects] for one in found]
+    kinds = [COLOURS.of(one.prototype_ids, one.colours)[which] for one, which in zip(found, seen, strict=True)]
+    assert [one["category_id"] for one in read["annotations"]] == (np.concatenate(kinds) + 1).tolist()
+
+
 def test_results_are_loaded_against_a_ground_truth(tmp_path: Path) -> None:
     _, made = random_records(5)
     write(results(made), tmp_path)
@@ -68,7 +84,7 @@ def test_the_true_prototypes_find_all_tetrominoes_by_cocos_own_measure(kind: str
     prototypes, masks = true_prototypes()
     bank = PrototypeBank(torch.from_numpy(prototypes), torch.from_numpy(masks))
     found = PCDNet.from_bank(bank, Config.preset("tetrominoes").model).decompose_all(scenes.images)
-    write(Results(records(found, [str(n) for n in range(96)]), Names(count=19), 3), tmp_path)
+    write(Results(records(found, [str(n) for n in range(96)]), Kinds(Names(count=19)), 3), tmp_path)
     scorer = evaluation.COCOeval(ground_truth_of(scenes.labels.astype(np.int32)), iouType=kind)
     scorer.cocoDt = scorer.cocoGt.loadRes(str(tmp_path / "coco_results.json"))
     scorer.params.useCats = 0

@@ -221,6 +221,22 @@ def test_objects_of_crowded_scenes_are_cut_out_and_framed_in_the_colours_of_thei
         assert (dots[row, column] == colour).all()
 
 
+def test_prototypes_of_one_name_have_one_colour_on_every_sheet() -> None:
+    found, bank = crowd(50, (185, 160))
+    names = ["spade"] * len(bank.masks)
+    images, first = found.reconstruction[None], prototype_colours(np.array(0))
+    semantics = pictures(segmentation_sheet(images, [found], bank, names))[2]
+    assert (semantics[found.instances > 0] == first).all()
+    for figure, framed in (
+        (object_sheet(images, [found], bank, names), slice(2, None)),
+        (prototype_sheet(bank, names), slice(None)),
+    ):
+        dots = rendered(figure)[::-1]
+        for panel in panels(figure)[framed]:
+            column, row = panel.get_window_extent().p0.round().astype(int) - 2
+            assert (dots[row, column] == first).all()
+
+
 @pytest.mark.parametrize(("objects", "size"), [(50, (185, 160)), (20, (98, 194)), (3, (720, 1280))])
 def test_sheets_are_no_wider_than_the_text_of_a_paper(objects: int, size: tuple[int, int]) -> None:
     found, bank = crowd(objects, size)

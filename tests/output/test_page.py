@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from pcdnet.colours import as_hex, prototype_colours
 from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.output.page import (
@@ -270,6 +271,14 @@ def test_prototypes_are_called_by_their_names() -> None:
     words = Reader(render(report(names={kind: "long bar"}))).words
     assert f"{kind} long bar usage" in words
     assert "1: long bar" in words
+
+
+def test_prototypes_of_one_name_have_one_colour() -> None:
+    first, last = (as_hex(prototype_colours(np.array(p))) for p in (0, 18))
+    assert f"--kind: {last}" in render(report())
+    text = render(report(names=dict.fromkeys(range(19), "bar")))
+    assert f"--kind: {last}" not in text
+    assert text.count(f"--kind: {first}") == 19 + 3 * 3  # the cards, and the objects of three scenes
 
 
 def test_one_prototype_and_no_scene_make_a_page_too() -> None:

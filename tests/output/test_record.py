@@ -11,7 +11,7 @@ import pytest
 
 from pcdnet.decomposition import Decomposition
 from pcdnet.output.record import records, write_json_lines
-from tests.output.found import NAMES, random_records, results
+from tests.output.found import COLOURS, NAMES, random_records, results
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
 
@@ -49,4 +49,29 @@ def test_a_line_is_a_decomposition_with_masks_and_names(tmp_path: Path) -> None:
         for thing, expected in zip(read["objects"], one.objects, strict=True):
             np.testing.assert_array_equal(decode(thing.pop("mask")), expected.mask)
             assert thing.pop("name") == NAMES[expected.prototype]
+            assert thing.pop("kind") == expected.prototype
         assert read == {**one.to_dict(), "name": f"image-{n}"}
+
+
+def test_objects_of_one_name_are_one_kind_and_those_of_two_colours_two(tmp_path: Path) -> None:
+    found, made = random_records(10)
+    write_json_lines(results(made, kinds=COLOURS), tmp_path)
+    lines = (tmp_path / "decompositions.jsonl").read_text(encoding="utf-8").splitlines()
+    seen = set()
+    for one, line in zip(found, lines, strict=True):
+        kinds = COLOURS.of(one.prototype_ids, one.colours).tolist()
+        for thing, kind in zip(json.loads(line)["objects"], kinds, strict=True):
+            assert (thing["kind"], thing["name"]) == (kind, COLOURS[kind].name)
+            seen.add((thing["prototype"], thing["name"]))
+    names = [(0, "L"), (1, "prototype 1 blue"), (1, "prototype 1 red"), (2, "L"), (3, "prototype 3")]
+    assert sorted(seen) == names
+
+
+def test_lines_are_read_back_with_and_without_kinds(tmp_path: Path) -> None:
+    found, made = random_records(4)
+    without = [json.loads(json.dumps(record)) for record in made]
+    write_json_lines(results(made, kinds=COLOURS), tmp_path)
+    written = map(json.loads, (tmp_path / "decompositions.jsonl").read_text(encoding="utf-8").splitlines())
+    for one, *lines in zip(found, without, written, strict=True):
+        for line in lines:
+            np.testing.assert_array_equal(Decomposition.from_dict(line).prototype_ids, one.prototype_ids)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pcdnet.output.table import COLUMNS, write_csv, write_parquet
-from tests.output.found import NAMES, random_records, results
+from tests.output.found import COLOURS, NAMES, random_records, results
 
 
 @pytest.mark.parametrize(("channels", "colours"), [(1, ["grey"]), (3, ["red", "green", "blue"])])
@@ -25,7 +25,7 @@ def test_a_row_of_the_csv_file_is_an_object(channels: int, colours: list[str], t
         assert row["image"] == f"image-{n}"
         assert (row["image_height"], row["image_width"], float(row["image_error"])) == ("9", "12", one.error)
         assert (int(row["depth"]), int(row["prototype"])) == (thing.depth, thing.prototype)
-        assert row["name"] == NAMES[thing.prototype]
+        assert (int(row["kind"]), row["name"]) == (thing.prototype, NAMES[thing.prototype])
         assert (int(row["top"]), int(row["left"])) == thing.position
         box = [row[f"box_{side}"] for side in ("top", "left", "height", "width")]
         assert box == ([""] * 4 if thing.box is None else [str(side) for side in thing.box])
@@ -37,10 +37,12 @@ def test_parquet_holds_the_same_rows_with_their_types(tmp_path: Path, monkeypatc
     parquet: Any = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr("pcdnet.output.table._PIECE", 3)  # many row groups
     _, made = random_records(10)
-    write_parquet(results(made), tmp_path)
-    write_csv(results(made), tmp_path)
+    write_parquet(results(made, kinds=COLOURS), tmp_path)
+    write_csv(results(made, kinds=COLOURS), tmp_path)
     table = parquet.read_table(tmp_path / "objects.parquet")
     assert str(table.schema.field("prototype").type) == "int32"
+    assert str(table.schema.field("kind").type) == "int32"
+    assert set(table["name"].to_pylist()) == {kind.name for kind in COLOURS}
     assert str(table.schema.field("gain").type) == "double"
     with (tmp_path / "objects.csv").open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import integers, lists, tuples
 from PIL import Image
 
+from pcdnet.kinds import Kinds
 from pcdnet.model.inspection import inspect
 from pcdnet.model.plan import SearchPlan
 from pcdnet.names import Names
@@ -208,6 +209,24 @@ def test_renaming_is_kept_in_the_run(client: Client, run: Path) -> None:
     complaint(client.put("/api/names/19", json={"name": "x"}), 404)
     complaint(client.put("/api/names/0", json={"name": "two\nlines"}), 422)
     complaint(client.put("/api/names/0", json={"name": "x" * 100}), 422)
+
+
+def test_prototypes_that_are_named_alike_are_one_kind(client: Client, run: Path) -> None:
+    before = client.get("/api/model").json()["colours"]
+    assert len(set(before)) == 19
+    client.put("/api/names/4", json={"name": "spade"})
+    answer = client.put("/api/names/7", json={"name": "spade"}).json()
+    assert answer["names"][4] == answer["names"][7] == "spade"
+    assert answer["colours"] == [*before[:7], before[4], *before[8:]]
+    assert client.get("/api/model").json()["colours"] == client.get("/api/names").json()["colours"] == answer["colours"]
+    assert len(Kinds(Names.read(run, 19))) == 18
+    things = [{"prototype": p, "position": [5, 5], "colour": [1, 1, 1]} for p in (4, 7)]
+    scene = {"size": [35, 35], "objects": things}
+    line = client.post("/api/export", json={"scene": scene, "format": "json"}).json()
+    assert [(thing["kind"], thing["name"]) for thing in line["objects"]] == [(4, "spade")] * 2
+    for p in (4, 7):
+        client.put(f"/api/names/{p}", json={"name": ""})
+    assert client.get("/api/model").json()["colours"] == before
 
 
 def test_who_serves_to_others_lets_nobody_rename(workbench: Workbench, run: Path) -> None:

@@ -278,6 +278,29 @@ def test_a_picture_of_another_size_can_be_resized_on_the_spot(visit: Any) -> Non
     assert_server_agrees(page)
 
 
+def test_prototypes_that_are_named_alike_have_one_colour_at_once(visit: Any, workbench: Workbench) -> None:
+    page = visit()
+    p = objects(page)[0]["prototype"]
+    q = 0 if p else 1
+    first, last = sorted((p, q))
+    page.locator("#prototypes summary").click()
+    for prototype in (p, q):
+        name = page.get_by_label(f"Name of prototype {prototype}", exact=True)
+        with page.expect_response("**/api/names/*"):
+            name.fill("spade")
+            name.press("Enter")
+        wait(page, f"pcdnet.scene.bank.names[{prototype}] === 'spade'")
+    assert page.evaluate("([a, b]) => pcdnet.scene.bank.hex[a] === pcdnet.scene.bank.hex[b]", [p, q])
+    shown = page.evaluate(
+        "[...document.querySelectorAll('#bank .kind')].map((card) => card.style.getPropertyValue('--kind'))"
+    )
+    assert shown[first] == shown[last]
+    assert page.locator("#objects .row b").first.inner_text() == "spade"
+    assert page.evaluate("document.querySelector('#objects .object').style.getPropertyValue('--kind')") == shown[first]
+    for prototype in (p, q):
+        workbench.rename(prototype, "")
+
+
 def test_a_name_with_markup_is_shown_as_it_is_written(visit: Any, workbench: Workbench) -> None:
     page = visit()
     markup = "<img src=x onerror=alert(1)>"

@@ -261,3 +261,29 @@ def test_contradictions_are_reported_with_their_cure(tmp_path: Path) -> None:
     ):
         with pytest.raises(PcdnetError, match=words):
             learned(**options)
+
+
+def paddles(count: int = 24) -> np.ndarray:
+    """Images with a paddle, each second one in another colour."""
+    images = np.zeros((count, 24, 24, 3), np.uint8)
+    for n, image in enumerate(images):
+        image[3 + n % 9 : 13 + n % 9, 4 + n % 11 : 7 + n % 11] = (214, 130, 74) if n % 2 else (92, 186, 92)
+    return images
+
+
+def test_the_colours_that_a_shape_comes_in_are_found_and_kept_with_the_run(tmp_path: Path) -> None:
+    changes = {**TINY, "model.num_prototypes": 1, "model.prototype_size": (13, 7), "train.init": "images"}
+    model = learned(paddles(), "tetrominoes", changes=changes, out=tmp_path / "run")
+    assert sorted(kind.name for kind in model.kinds) == ["prototype 0 green", "prototype 0 orange"]
+    assert RunFolder.open(tmp_path / "run").names() == pcdnet.load(tmp_path / "run").names == model.names
+    assert learned(paddles(), "tetrominoes", changes=changes).names == model.names
+    bare = {**changes, "model.colour": "none"}
+    assert not learned(paddles(), "tetrominoes", changes=bare, out=tmp_path / "run", force=True).names.colours
+    assert not pcdnet.load(tmp_path / "run").names.colours
+
+
+def test_names_that_people_gave_while_training_stood_still_are_kept(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        learned(out=tmp_path / "run", stop=lambda: True)
+    RunFolder.open(tmp_path / "run").merge([0, 2], "spade")
+    assert learned(data=IMAGES, config=None, out=tmp_path / "run", resume=True).names[2] == "spade"

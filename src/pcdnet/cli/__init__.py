@@ -21,6 +21,7 @@ from pcdnet.cli.demo import Demo
 from pcdnet.cli.evaluate import Evaluate
 from pcdnet.cli.export import Export
 from pcdnet.cli.figure import DrawFigure
+from pcdnet.cli.merge import Merge
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.serve import Serve
 from pcdnet.cli.train import Train, with_defaults, with_new_names
@@ -42,6 +43,7 @@ COMMANDS: dict[str, type[Command]] = {
     "report": WriteReport,
     "figure": DrawFigure,
     "serve": Serve,
+    "merge": Merge,
     "export": Export,
     "bench": Bench,
     "data": Data,

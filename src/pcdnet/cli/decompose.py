@@ -79,7 +79,7 @@ class Decompose:
             print(speed, file=sys.stderr)
         if done.known:
             print(f"{done.known:,} images were done before, and are as they were", file=sys.stderr)
-        print(done.summary.text(run.names()))
+        print(done.summary.text())
         files = [f"{path.name}/" if path.is_dir() else path.name for path in done.files]
         print(f"\nwrote {self.out}: {' '.join(files)}")
         if done.failed:

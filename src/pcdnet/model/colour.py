@@ -15,7 +15,7 @@ from pcdnet.model.peaks import Candidates
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.windows import Frames, Windows, canvas
 
-AHEAD = 4
+COLOURED_AT_ONCE = 4
 """Candidates of one image that the network colours in one go."""
 
 
@@ -94,7 +94,7 @@ class NetworkColours(Palette):
         self, quadratics: Quadratics, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]
     ) -> Float[Tensor, "n C"]:
         unknown = ~self._known[image, candidate]
-        self._learn(image[unknown], candidate[unknown])
+        self._evaluate(image[unknown], candidate[unknown])
         return self._colours[image, candidate]
 
     def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
@@ -105,10 +105,10 @@ class NetworkColours(Palette):
             open_images = (~self._known & allowed).gather(1, best)[:, 0].nonzero()[:, 0]
             if len(open_images) == 0:
                 return best[:, 0]
-            hopes = torch.where(~self._known & allowed, bound, -torch.inf)[open_images]
-            hope, candidate = hopes.topk(min(AHEAD, hopes.shape[1]), dim=1)
-            image = open_images[:, None].expand_as(candidate)[hope > -torch.inf]
-            self._learn(image, candidate[hope > -torch.inf])
+            bounds = torch.where(~self._known & allowed, bound, -torch.inf)[open_images]
+            best_bound, candidate = bounds.topk(min(COLOURED_AT_ONCE, bounds.shape[1]), dim=1)
+            image = open_images[:, None].expand_as(candidate)[best_bound > -torch.inf]
+            self._evaluate(image, candidate[best_bound > -torch.inf])
 
     def subset(self, image: Int[Tensor, "n"]) -> Palette:
         part = copy(self)
@@ -116,7 +116,7 @@ class NetworkColours(Palette):
         part._known, part._colours = self._known[image], self._colours[image]
         return part
 
-    def _learn(self, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> None:
+    def _evaluate(self, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> None:
         """Ask the network for the colours of these (image, candidate) pairs."""
         if len(image) == 0:
             return

@@ -20,7 +20,7 @@ from pcdnet.model.plan import PlanCache, SearchPlan
 from pcdnet.model.refinement import better, refine, unexplained
 from pcdnet.model.selection import Selection, SelectionInput, replaced, select, subset
 
-DEEPER = 4
+DEEPER_PEAKS = 4
 """A badly explained image is searched again with this many times the peaks."""
 INIT_GREY, INIT_CENTRE, INIT_MASK = 0.2, 1.0, 0.5
 """The paper's initial values: a bright centre pixel makes prototypes emerge in the middle of their frames."""
@@ -203,7 +203,7 @@ class Engine(nn.Module):
         if len(open_images) == 0:
             return placement
         own = None if given.own is None else given.own[open_images]
-        peaks = DEEPER * self.config.peaks_per_prototype
+        peaks = DEEPER_PEAKS * self.config.peaks_per_prototype
         deeper = self.selection_input(given.images[open_images], given.plan, peaks, own)
         again = refine(deeper, select(deeper), self.config.restarts)
         which, found = better(again, subset(selection, open_images)), to_placement(deeper, again)

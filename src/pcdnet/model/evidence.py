@@ -73,15 +73,15 @@ class Quadratics:
         return self.error_reduction(best_colour(self.a, self.q))
 
 
-def best_colour(a: Any, q: Any, max_colour: float = torch.inf) -> Any:
-    """The least-squares colour (*any C) within [0, max_colour] (any colour, negative too, if that is infinite)."""
-    colour = a / q.clamp(min=TINY).unsqueeze(-1)
+def best_colour(a: Any, q: Any, max_colour: float = torch.inf, dim: int = -1) -> Any:
+    """The least-squares colours, along `dim`, within [0, max_colour] (any, negative too, if that is infinite)."""
+    colour = a / q.clamp(min=TINY).unsqueeze(dim)
     return colour if max_colour == torch.inf else colour.clamp(0, max_colour)
 
 
-def error_reduction_of(a: Any, q: Any, k: Any, colour: Any) -> Any:
-    """How much the squared error falls (*any) if a candidate is painted in this colour (*any C)."""
-    return (colour * (2 * a - colour * q.unsqueeze(-1))).sum(-1) - k
+def error_reduction_of(a: Any, q: Any, k: Any, colour: Any, dim: int = -1) -> Any:
+    """How much the squared error falls if candidates are painted in these colours, whose channels are along `dim`."""
+    return (colour * (2 * a - colour * q.unsqueeze(dim))).sum(dim) - k
 
 
 def colour_coefficients(Y: Any, Q: Any, B: Any, T: Any, M: Any) -> tuple[Any, Any]:
@@ -146,7 +146,7 @@ class Evidence:
 def kernel_stack(
     T: Float[Tensor, "P h w"], M: Float[Tensor, "P h w"], *, over_black: bool
 ) -> Float[Tensor, "P kernels h w"]:
-    """The weights that the sums of this file's first words put on the pixels of a window."""
+    """The weights on the pixels of a window in the sums above: M T, M^2 T^2, M and, over a background, the others."""
     kernels = [M * T, (M * T).square(), M]
     if not over_black:
         kernels += [M * (1 - M) * T, M * (2 - M)]

@@ -60,6 +60,10 @@ class Geometry:
         """How many rows and columns a frame can start at."""
         return self.canvas[0] - self.frame[0] + 1, self.canvas[1] - self.frame[1] + 1
 
+    def admits(self, row: int, column: int) -> bool:
+        """Whether a frame can start there."""
+        return 0 <= row + self.padding[0] < self.positions[0] and 0 <= column + self.padding[1] < self.positions[1]
+
     @property
     def grid(self) -> tuple[int, int]:
         """Size of the Fourier grid: shifts are circular on it, and the padding keeps an object that leaves

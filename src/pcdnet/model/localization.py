@@ -82,8 +82,8 @@ class ErrorReductionLocalizer:
                     less_a, less_k = self._background_parts(behind[which], prototypes)
                 a -= less_a
                 k = 2 * self._sums(spectra[which, C:], 2, prototypes)[:, :, 0] - less_k
-            a, q = a.movedim(2, -1), self._q[prototypes].expand_as(k)
-            reductions: Tensor = error_reduction_of(a, q, k, best_colour(a, q, self._max_colour))
+            q = self._q[prototypes].expand_as(k)
+            reductions: Tensor = error_reduction_of(a, q, k, best_colour(a, q, self._max_colour, dim=2), dim=2)
             return reductions
 
         return maps

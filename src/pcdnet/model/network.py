@@ -18,6 +18,7 @@ from pcdnet.data.intake import fitted
 from pcdnet.data.pictures import read_picture
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.kinds import Kinds
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.batch import to_batch
 from pcdnet.model.engine import Engine, Layers
@@ -53,7 +54,12 @@ class PCDNet(Engine):
     def __init__(self, config: ModelConfig, image_size: tuple[int, int] | None = None) -> None:
         super().__init__(config, image_size)
         self.names = Names(count=config.num_prototypes)
-        """What people call the prototypes; `pcdnet.load` takes them from the folder."""
+        """What people call the prototypes, and their distinct colours; `pcdnet.load` takes them from the folder."""
+
+    @property
+    def kinds(self) -> Kinds:
+        """The kinds of objects, by prototype, name and colour: `model.kinds.of(found.prototype_ids, found.colours)`."""
+        return Kinds(self.names)
 
     @staticmethod
     def from_bank(bank: PrototypeBank, config: ModelConfig) -> PCDNet:

@@ -23,7 +23,7 @@ DEVICE_BYTES = 256 << 20
 Maps = Callable[[slice, slice], Float[Tensor, "b p rows columns"]]
 """How well some of the prototypes fit some of the images at every place: higher is better."""
 
-SPARE = 4
+SPARE_PEAKS = 4
 """Factor on the number of peaks that are looked at when some of them may be too near to a higher one."""
 
 
@@ -93,7 +93,7 @@ def top_peaks(
     before = torch.maximum(wide[..., :-2, :], padded[..., 1:-1, :-2])
     after = torch.maximum(wide[..., 2:, :], padded[..., 1:-1, 2:])
     heights = torch.where((maps > before) & (maps >= after), maps, -torch.inf).flatten(-2)
-    height, index = heights.topk(min(count if reach == 1 else SPARE * count, Y * X), dim=-1)
+    height, index = heights.topk(min(count if reach == 1 else SPARE_PEAKS * count, Y * X), dim=-1)
     if reach > 1:
         row, column = index.div(X, rounding_mode="floor"), index.remainder(X)
         near = (row[..., None] - row[..., None, :]).abs() <= reach

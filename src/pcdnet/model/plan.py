@@ -24,7 +24,7 @@ from pcdnet.model.windows import canvas
 
 VISIBLE_SLACK = 1e-4
 """Share of the area that must be visible which may be missing, so that rounding does not matter."""
-KEPT = 4
+MAX_PLANS = 4
 """Image sizes whose plans a model keeps."""
 
 
@@ -125,7 +125,7 @@ class PlanCache:
                 self.config, self.plans = config, {}
                 self.weights = weights.map(lambda values: values.detach().clone())
             if image_size not in self.plans:
-                while len(self.plans) >= KEPT:
+                while len(self.plans) >= MAX_PLANS:
                     self.plans.pop(next(iter(self.plans)))
                 self.plans[image_size] = SearchPlan.derive(self.weights.clamped(), image_size, config)
         return self.plans[image_size]

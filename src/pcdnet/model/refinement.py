@@ -22,7 +22,7 @@ LEAST_CHANGE = 1e-3
 """A change must reduce the squared error by at least this much (or by `min_error_reduction`): less may be rounding."""
 SWEEPS = 2
 """Rounds of sweeps at most; a third hardly ever finds anything to change."""
-CROWD = 8
+MAX_OBJECTS_TO_RESTART = 8
 """Images with more objects get no restarts: there they cost much and, measured, bring nothing over sweeps."""
 
 
@@ -44,7 +44,7 @@ def refine(given: SelectionInput, selection: Selection, restarts: int) -> Select
         images = unexplained(given, selection)
         candidate = selection.candidate[images, restart % objects]
         counts = (selection.candidate[images] != EMPTY).sum(dim=1)
-        fit = (candidate != EMPTY) & (counts <= CROWD)
+        fit = (candidate != EMPTY) & (counts <= MAX_OBJECTS_TO_RESTART)
         images, candidate = images[fit], candidate[fit]
         if len(images) == 0:
             continue

@@ -72,7 +72,7 @@ def _error_reductions(
 
 def _check(bank: PrototypeBank, scene: Decomposition, image: Tensor | None, channels: int) -> None:
     """Refuse a scene that cannot be painted."""
-    (H, W), (h, w), P = scene.instances.shape, bank.frame, len(bank.prototypes)
+    (H, W), P = scene.instances.shape, len(bank.prototypes)
     for what, size in (("background", bank.image_size), ("image", None if image is None else tuple(image.shape[1:]))):
         if size not in (None, (H, W)):
             raise PcdnetError(f"the {what} of {size[0]}x{size[1]} does not fit a scene of {H}x{W}; make them equal")
@@ -81,5 +81,5 @@ def _check(bank: PrototypeBank, scene: Decomposition, image: Tensor | None, chan
     for n, (p, (row, column)) in enumerate(zip(scene.prototype_ids.tolist(), scene.positions.tolist(), strict=True)):
         if not 0 <= p < P:
             raise PcdnetError(f"object {n} is of prototype {p}; use a number of 0 to {P - 1}")
-        if not (-h < row < H and -w < column < W):
+        if not Geometry.touching((H, W), bank.frame).admits(row, column):
             raise PcdnetError(f"object {n} at row {row}, column {column} is outside a picture of {H}x{W}; move it back")

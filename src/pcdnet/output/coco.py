@@ -1,6 +1,6 @@
 """COCO: the objects as instances, in the two forms that COCO's own tools read.
 
-`coco.json` is a data set: images, annotations, and prototypes as categories, from 1. `coco_results.json` is the list
+`coco.json` is a data set: images, annotations, and kinds as categories, from 1. `coco_results.json` is the list
 that `COCO.loadRes` takes, to be scored against a ground truth. Objects that others hide entirely are in neither.
 """
 
@@ -22,11 +22,11 @@ RESULT = ("image_id", "category_id", "segmentation", "bbox", "score")
 
 def write(results: Results, folder: Path) -> list[Path]:
     """Write both files, each whole or not at all; records are gone through more than once, never held."""
-    kinds, sizes = enumerate(results.names, 1), ((record["name"], *record["size"]) for record in results.records)
+    kinds, sizes = results.kinds, ((record["name"], *record["size"]) for record in results.records)
     parts: dict[str, Iterable[dict[str, Any]]] = {
-        "categories": ({"id": number, "name": name, "supercategory": "prototype"} for number, name in kinds),
+        "categories": ({"id": kind.id + 1, "name": kind.name, "supercategory": kind.group} for kind in kinds),
         "images": ({"id": n, "file_name": name, "height": h, "width": w} for n, (name, h, w) in enumerate(sizes, 1)),
-        "annotations": _annotations(results.records),
+        "annotations": _annotations(results.named()),
     }
     with whole_file(folder / FILE) as file:
         file.write(b'{"info": {"description": "objects that pcdnet found"}, "licenses": []')
@@ -35,7 +35,7 @@ def write(results: Results, folder: Path) -> list[Path]:
             _write_list(file, values)
         file.write(b"}\n")
     with whole_file(folder / RESULTS) as file:
-        _write_list(file, ({key: one[key] for key in RESULT} for one in _annotations(results.records)))
+        _write_list(file, ({key: one[key] for key in RESULT} for one in _annotations(results.named())))
         file.write(b"\n")
     return [folder / FILE, folder / RESULTS]
 
@@ -50,7 +50,7 @@ def _annotations(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
                 top, left, height, width = thing["box"]
                 yield {
                     "image_id": image,
-                    "category_id": thing["prototype"] + 1,
+                    "category_id": thing["kind"] + 1,
                     "segmentation": thing["mask"],
                     "bbox": [left, top, width, height],
                     "score": thing["gain"],

@@ -114,11 +114,11 @@ def decompose_files(
         records = pipeline.records()
         if len(records) == 0:
             raise PcdnetError(f"none of the {len(inputs)} files could be used, so nothing was written; see above")
-        results = Results(records, model.names, model.config.channels)
+        results = Results(records, model.kinds, model.config.channels)
         files = [path for each in chosen if each.writer is not None for path in each.write(results, out)]
         return Decomposed(
             files=(*files, *([out / PICTURES] if pictures else [])),
-            summary=Summary.from_records(records, model.config.num_prototypes),
+            summary=Summary.of(results),
             fresh=pipeline.fresh,
             known=pipeline.known,
             anew=journal.anew,

@@ -79,7 +79,7 @@ def figure(
     found, images = model.decompose_all(pixels), pixels.astype(np.float32) / 255
     if kind == "segmentation":
         return segmentation_sheet(images, found, bank, names)
-    return object_sheet(images, found, bank)
+    return object_sheet(images, found, bank, names)
 
 
 def _images(run: RunFolder, data: str | None, count: int, seed: int, view: View) -> UInt8[np.ndarray, "n H W C"]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int64, UInt8
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
@@ -18,6 +18,7 @@ from pcdnet.colours import as_hex, as_rgb, coloured, instance_colours, prototype
 from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
+from pcdnet.names import first_of_each
 from pcdnet.output.sheet import EDGE, GAP, HEADER, INK, TEXT_WIDTH, Bands, Grid, Sheet, fitting_scale, readable_scale
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -39,7 +40,8 @@ SHADES = (0.0, 0.5, -0.3, 0.25, -0.15)
 def prototype_sheet(bank: BankArrays, names: Sequence[str] | None = None) -> Figure:
     """The prototypes with their masks below them, each framed in the colour that it has in semantic maps.
 
-    Above them are their numbers, or names if these are given; names too long for the place are cut.
+    Above them are their numbers, or names if these are given; names too long for the place are cut. Prototypes of one
+    name have the colour of the first.
     """
     bands = Bands(bank, names)
     sheet = Sheet(height=2 * EDGE + bands.height, width=2 * EDGE + bands.width)
@@ -66,17 +68,20 @@ def decomposition_sheet(images: Float[np.ndarray, "n H W C"], decompositions: Se
 
 
 def object_sheet(
-    images: Float[np.ndarray, "n H W C"], decompositions: Sequence[Decomposition], bank: BankArrays
+    images: Float[np.ndarray, "n H W C"],
+    decompositions: Sequence[Decomposition],
+    bank: BankArrays,
+    names: Sequence[str] | None = None,
 ) -> Figure:
     """A row per scene: the image, its reconstruction, and its objects alone, front to back, whole even where hidden.
 
     Of small images with few objects each object has a canvas of its own. Objects of others are cut out, in the
-    frames of their prototypes, each framed in the colour of its prototype.
+    frames of their prototypes, each framed in the colour of its prototype, or of the first that has the same name.
     """
     pairs = [[as_rgb(image), as_rgb(found.reconstruction)] for image, found in _paired(images, decompositions)]
     width, most = images.shape[2], max(map(len, decompositions))
     if width > SMALL or most > LAYERS:
-        return _pulled_apart(pairs, decompositions, bank, fitting_scale(width, 4))
+        return _pulled_apart(pairs, decompositions, bank, _first(bank, names), fitting_scale(width, 4))
     headings = [dict.fromkeys(PAIR, INK), dict.fromkeys((f"object {n + 1}" for n in range(most)), INK)]
     rows = [
         (pair, object_pictures(found, bank, canvas=True)) for pair, found in zip(pairs, decompositions, strict=True)
@@ -92,13 +97,14 @@ def segmentation_sheet(
 ) -> Figure:
     """A row per scene: the image, its reconstruction, and the label maps; below them the prototypes as a legend.
 
-    Both maps have the colours of the prototypes. In the instance map objects of a kind differ in shade, and a black
-    line parts all objects.
+    Both maps have the colours of the prototypes, those of one name the same. In the instance map objects of a kind
+    differ in shade, and a black line parts all objects.
     """
+    first = _first(bank, names)
     headings = dict.fromkeys((*PAIR, "semantic", "instances"), INK)
     scale = fitting_scale(images.shape[2], len(headings))
     rows = [
-        [[*list(panels(image, found).values())[:3], _outlined(found, max(1, int(scale)))]]
+        [[*list(panels(image, found, first).values())[:3], _outlined(found, first, max(1, int(scale)))]]
         for image, found in _paired(images, decompositions)
     ]
     width = int(len(headings) * (images.shape[2] * scale + GAP))
@@ -108,12 +114,18 @@ def segmentation_sheet(
     return sheet.figure
 
 
-def panels(image: Float[np.ndarray, "H W C"], found: Decomposition) -> dict[str, UInt8[np.ndarray, "H W 3"]]:
-    """A scene in whole pictures: the image, its reconstruction, and its label maps, semantics and instances."""
+def panels(
+    image: Float[np.ndarray, "H W C"], found: Decomposition, first: Int64[np.ndarray, "P"] | None = None
+) -> dict[str, UInt8[np.ndarray, "H W 3"]]:
+    """A scene in whole pictures: the image, its reconstruction, and its label maps, semantics and instances.
+
+    `first` is the prototype that each has its colour from; by default each has its own.
+    """
+    kinds = found.prototype_ids if first is None else first[found.prototype_ids]
     return {
         "image": as_rgb(image),
         "reconstruction": as_rgb(found.reconstruction),
-        "semantics": coloured(found.instances, prototype_colours(found.prototype_ids)),
+        "semantics": coloured(found.instances, prototype_colours(kinds)),
         "instances": coloured(found.instances, instance_colours(len(found))),
     }
 
@@ -182,9 +194,14 @@ def _paired(
     return list(zip(images, decompositions, strict=True))
 
 
-def _outlined(found: Decomposition, scale: int) -> UInt8[np.ndarray, "h w 3"]:
+def _first(bank: BankArrays, names: Sequence[str] | None) -> Int64[np.ndarray, "P"]:
+    """For every prototype the one that it has its colour from: the first of the same name."""
+    return first_of_each(names or map(str, range(len(bank.masks))))
+
+
+def _outlined(found: Decomposition, first: Int64[np.ndarray, "P"], scale: int) -> UInt8[np.ndarray, "h w 3"]:
     """Who is where, enlarged: shades of the colours of the prototypes, and black lines between objects."""
-    kinds = found.prototype_ids
+    kinds = first[found.prototype_ids]
     before = [np.count_nonzero(kinds[:n] == kind) for n, kind in enumerate(kinds)]  # objects of the same kind
     shade = np.array([SHADES[n % len(SHADES)] for n in before])[:, None]
     colours = prototype_colours(kinds) / 255
@@ -236,6 +253,7 @@ def _pulled_apart(
     pairs: Sequence[Sequence[UInt8[np.ndarray, "_ _ 3"]]],
     found: Sequence[Decomposition],
     bank: BankArrays,
+    first: Int64[np.ndarray, "P"],
     scale: float,
 ) -> Figure:
     """A row per scene: two panels, and beside them a grid of cut-outs, numbered front to back."""
@@ -256,6 +274,6 @@ def _pulled_apart(
     for pair, objects, one, height in zip(pairs, alone, found, heights, strict=True):
         for place, picture in zip(lefts, pair, strict=True):
             sheet.panel(top, place, size, picture)
-        grid.draw(sheet, top, left, objects, one.prototype_ids.tolist())
+        grid.draw(sheet, top, left, objects, first[one.prototype_ids].tolist())
         top += height + 2 * GAP
     return sheet.figure

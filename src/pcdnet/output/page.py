@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Integer, UInt8
+from jaxtyping import Bool, Float, Int64, Integer, UInt8
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib import colormaps
 from PIL import Image, features
@@ -18,6 +18,7 @@ from PIL import Image, features
 from pcdnet.colours import as_hex, as_rgb, prototype_colours
 from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.files import whole_file
+from pcdnet.names import Names
 from pcdnet.output.curves import learning_curves
 from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels
 from pcdnet.output.scores import known_scores
@@ -155,15 +156,16 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"picture": _picture, "hex": as_hex}
+    first = Names(count=len(page.bank.prototypes), given=page.names).first
     return environment.get_template("report.html").render(
         page=page,
         scores=list(known_scores(page.scores)),
         summary=_summary(page.health),
-        colours=prototype_colours(np.arange(len(page.bank.prototypes))),
+        colours=prototype_colours(first),
         alike=ALIKE,
         curves=learning_curves(page.metrics, len(page.bank.prototypes)),
         events=in_words(line for line in page.metrics if "event" in line),
-        gallery=list(_gallery(page)),
+        gallery=list(_gallery(page, first)),
     )
 
 
@@ -178,13 +180,13 @@ def _summary(health: BankHealth) -> str:
     return f"{P} prototypes: {use}; {alike}."
 
 
-def _gallery(page: Page) -> Iterator[dict[str, Any]]:
+def _gallery(page: Page, first: Int64[np.ndarray, "P"]) -> Iterator[dict[str, Any]]:
     """The scenes with their whole pictures, and their objects alone: on canvases if these are small, else cut out."""
     few = max((len(exhibit.found) for exhibit in page.gallery), default=0) <= LAYERS
     names = ("image", "painted", f"left over, x{BRIGHTER}", "kinds", "objects")
     for exhibit in page.gallery:
         found, whole = exhibit.found, few and exhibit.image.shape[1] <= SMALL
-        image, painted, semantics, instances = panels(exhibit.image, found).values()
+        image, painted, semantics, instances = panels(exhibit.image, found, first).values()
         left = as_rgb(BRIGHTER * np.abs(exhibit.image - found.reconstruction))
         alone = object_pictures(found, page.bank, canvas=whole)[:SHOWN_OBJECTS]
         yield {

@@ -2,7 +2,7 @@
 
 NAME.reconstruction.png   the image that the objects make
 NAME.instances.png        indexed: 0 is background, n the n-th object from the front
-NAME.semantics.png        indexed: 0 is background, p + 1 prototype p
+NAME.semantics.png        indexed: 0 is background, p + 1 prototype p, the first of those that have the same name
 NAME.overlay.png          the image, enlarged, with every object's outline, number and name
 """
 
@@ -23,7 +23,7 @@ from pcdnet.colours import as_rgb, instance_colours, prototype_colours
 from pcdnet.decomposition import Decomposition
 from pcdnet.files import folder as made
 from pcdnet.files import whole_file
-from pcdnet.names import Names
+from pcdnet.kinds import Kinds
 
 KINDS = ("reconstruction", "instances", "semantics", "overlay")
 """The pictures of an image."""
@@ -37,42 +37,45 @@ def picture_files(base: Path) -> list[Path]:
     return [base.with_name(f"{base.name}.{kind}.png") for kind in KINDS]
 
 
-def write_pictures(image: UInt8[np.ndarray, "H W C"], found: Decomposition, names: Names, base: Path) -> None:
+def write_pictures(image: UInt8[np.ndarray, "H W C"], found: Decomposition, kinds: Kinds, base: Path) -> None:
     """Write the pictures of an image, each whole or not at all, into files that begin with `base`."""
     made(base.parent)
-    words = PngInfo()
-    words.add_itxt("names", json.dumps({p + 1: name for p, name in enumerate(names)}, ensure_ascii=False))
+    names, words = kinds.names, PngInfo()
+    words.add_itxt("names", json.dumps({p + 1: names[p] for p in names.first.tolist()}, ensure_ascii=False))
+    labels = np.concatenate([np.zeros(1, np.int32), names.first.astype(np.int32) + 1])
     pictures = (
         Image.fromarray(as_rgb(found.reconstruction)),
         _indexed(found.instances, instance_colours(max(1, len(found)))),
-        _indexed(found.semantics, prototype_colours(np.arange(len(names)))),
-        Image.fromarray(overlay(image, found, names)),
+        _indexed(labels[found.semantics], prototype_colours(np.arange(len(names)))),
+        Image.fromarray(overlay(image, found, kinds)),
     )
     for kind, picture, path in zip(KINDS, pictures, picture_files(base), strict=True):
         with whole_file(path) as file:
             picture.save(file, format="PNG", pnginfo=words if kind == "semantics" else None)
 
 
-def overlay(image: UInt8[np.ndarray, "H W C"], found: Decomposition, names: Names) -> UInt8[np.ndarray, "h w 3"]:
+def overlay(image: UInt8[np.ndarray, "H W C"], found: Decomposition, kinds: Kinds) -> UInt8[np.ndarray, "h w 3"]:
     """The image, enlarged by a whole number, with the objects' outlines in the colours of their prototypes."""
     scale = max(1, min(_LARGEST, -(-_SIDE // max(image.shape[:2]))))
     picture = _enlarged(np.broadcast_to(image, (*image.shape[:2], 3)), scale).copy()
     labels = _enlarged(found.instances, scale)
     line = max(1, round(scale / 7))
-    kinds = np.concatenate([np.zeros((1, 3), np.uint8), prototype_colours(found.prototype_ids)])
+    own = prototype_colours(kinds.names.first[found.prototype_ids])
+    inks = np.concatenate([np.zeros((1, 3), np.uint8), own])
     # A dark line inside the coloured one: one of the two shows on whatever the object looks like.
-    for width, colours in ((line + max(1, line // 2), np.zeros_like(kinds)), (line, kinds)):
+    for width, colours in ((line + max(1, line // 2), np.zeros_like(inks)), (line, inks)):
         edge = _edges(labels, width)
         picture[edge] = colours[labels[edge]]
     sheet = Image.fromarray(picture)
     draw = ImageDraw.Draw(sheet)
+    which = kinds.of(found.prototype_ids, found.colours).tolist()
     for n, thing in reversed(list(enumerate(found.objects, start=1))):
         if thing.box is not None:
             top, left, _, width = (scale * side for side in thing.box)
             # The number alone where the words are wider than the object.
-            words = f"{n} {names[thing.prototype]}"
+            words = f"{n} {kinds[which[n - 1]].name}"
             short = draw.textlength(words, font=_font()) > max(width, 40)
-            _plate(draw, top, left, str(n) if short else words, prototype_colours(np.array(thing.prototype)))
+            _plate(draw, top, left, str(n) if short else words, own[n - 1])
     return np.asarray(sheet)
 
 

@@ -43,8 +43,9 @@ class Pipeline:
         `pictures` draws what was found. `say` words the settings in notes."""
         self._model, self._inputs, self._journal, self._folder = model, inputs, journal, folder
         self._resize, self._stride, self._say = resize, stride, say
-        names = json.dumps(list(model.names)).encode()
-        self._drawn = hashlib.sha256(names).hexdigest()[:16] if pictures else ""
+        self._kinds = model.kinds
+        drawn = json.dumps([*model.names, *([kind.name, kind.colour] for kind in self._kinds)]).encode()
+        self._drawn = hashlib.sha256(drawn).hexdigest()[:16] if pictures else ""
         self._images: list[tuple[Input, int]] = []  # all that were looked at, in the order of the inputs
         self._counts = [one.count(stride) if (known := self._known(one)) is None else known for one in inputs]
         self.total = max(1, sum(self._counts))
@@ -124,7 +125,7 @@ class Pipeline:
             return len(batch)
         if self._drawn:
             for picture, one in zip(batch, found, strict=True):
-                write_pictures(picture.image, one, self._model.names, self._base(picture.source, picture.number))
+                write_pictures(picture.image, one, self._kinds, self._base(picture.source, picture.number))
         made = zip(batch, records(found, [picture.name for picture in batch]), strict=True)
         self._journal.add([{"stamp": one.source.stamp, "drawn": self._drawn, "record": record} for one, record in made])
         self.fresh += len(batch)

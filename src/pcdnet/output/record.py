@@ -1,13 +1,13 @@
 """Record: what was found in one image, in words and numbers, with the visible masks; every format is written from it.
 
 A record is `Decomposition.to_dict` in which every object also has its `mask`, as COCO's compressed run-length encoding
-(`size` and `counts`). Names are added only when a format is written, since people change them.
+(`size` and `counts`). Kinds and names are added only when a format is written, since people change them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ import numpy as np
 
 from pcdnet.decomposition import Decomposition
 from pcdnet.files import whole_file
-from pcdnet.names import Names
+from pcdnet.kinds import Kinds
 from pcdnet.output.rle import encode
 
 FILE = "decompositions.jsonl"
@@ -31,10 +31,20 @@ class Results:
 
     records: Iterable[Record]
     """The records; they can be gone through any number of times."""
-    names: Names
-    """The names of the prototypes."""
+    kinds: Kinds
+    """The kinds of the objects."""
     channels: int
     """Channels of the images, and so of the colours."""
+
+    def named(self) -> Iterator[Record]:
+        """The records, in which every object has its kind and the kind's name."""
+        for record in self.records:
+            things = record["objects"]
+            prototypes = np.array([thing["prototype"] for thing in things], np.int64)
+            colours = np.array([thing["colour"] for thing in things], np.float64).reshape(len(things), self.channels)
+            for thing, kind in zip(things, self.kinds.of(prototypes, colours).tolist(), strict=True):
+                thing |= {"kind": kind, "name": self.kinds[kind].name}
+            yield record
 
 
 def records(found: Sequence[Decomposition], images: Sequence[str]) -> list[Record]:
@@ -54,8 +64,6 @@ def records(found: Sequence[Decomposition], images: Sequence[str]) -> list[Recor
 def write_json_lines(results: Results, folder: Path) -> list[Path]:
     """Write one record a line, for pandas, jq and everything else, whole or not at all."""
     with whole_file(folder / FILE) as file:
-        for record in results.records:
-            for thing in record["objects"]:
-                thing["name"] = results.names[thing["prototype"]]
+        for record in results.named():
             file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
     return [folder / FILE]

@@ -21,6 +21,7 @@ from matplotlib.transforms import Bbox, TransformedBbox
 from pcdnet.colours import as_rgb, prototype_colours
 from pcdnet.decomposition import BankArrays
 from pcdnet.errors import PcdnetError
+from pcdnet.names import first_of_each
 
 DPI = 300
 TEXT_WIDTH = 2100
@@ -140,6 +141,7 @@ class Bands:
             )
         self._pictures = (prototypes * masks, masks)  # where nothing is painted, values mean nothing
         self._names = [str(p) for p in range(P)] if names is None else names
+        self._kinds = first_of_each(self._names).tolist()
         h, w = prototypes.shape[1:]
         room = (widest - LABEL) // min(P, ABREAST) - STEP
         scale = max(-(-CUT_OUT // max(h, w)), min(readable_scale(min(h, w)), room // w))
@@ -161,7 +163,7 @@ class Bands:
                 if p % self._columns == 0:
                     name = ("prototype", "mask")[row]
                     sheet.text(y + h / 2, left + LABEL / 2, name, above=False, points=SMALL_POINTS)
-                sheet.panel(y, x, (h, w), as_rgb(pictures[p][..., None]), p)
+                sheet.panel(y, x, (h, w), as_rgb(pictures[p][..., None]), self._kinds[p])
                 y += h + STEP
 
 

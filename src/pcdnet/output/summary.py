@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64
 
 from pcdnet.data.inputs import printable
-from pcdnet.names import Names
-from pcdnet.output.record import Record
+from pcdnet.kinds import Kinds
+from pcdnet.output.record import Results
 
 WORST = 5
 """Badly explained images that are named."""
@@ -26,8 +25,10 @@ class Summary:
 
     images: int
     """How many images."""
+    kinds: Kinds
+    """The kinds that can be found."""
     used: tuple[int, ...]
-    """How often each prototype was found."""
+    """How often each kind was found."""
     typical: float
     """The median of the images' squared errors per pixel."""
     limit: float
@@ -38,18 +39,19 @@ class Summary:
     """The worst of them, with their errors per pixel."""
 
     @staticmethod
-    def from_records(records: Iterable[Record], prototypes: int) -> Summary:
+    def of(results: Results) -> Summary:
         """Go through the records, and keep only numbers and the names of the worst."""
-        used, errors = [0] * prototypes, []
+        used, errors = [0] * len(results.kinds), []
         worst: list[tuple[str, float]] = []
-        for record in records:
+        for record in results.named():
             errors.append(record["error"] / (record["size"][0] * record["size"][1]))
             worst = sorted([*worst, (record["name"], errors[-1])], key=lambda pair: -pair[1])[:WORST]
             for thing in record["objects"]:
-                used[thing["prototype"]] += 1
+                used[thing["kind"]] += 1
         limit = bad_from(np.array(errors))
         return Summary(
             images=len(errors),
+            kinds=results.kinds,
             used=tuple(used),
             typical=float(np.median(errors)) if errors else 0.0,
             limit=limit,
@@ -57,14 +59,15 @@ class Summary:
             worst=tuple((name, error) for name, error in worst if error > limit),
         )
 
-    def text(self, names: Names) -> str:
-        """The summary for people."""
+    def text(self) -> str:
+        """The summary for people, with all kinds but for colours that were not found."""
         total = sum(self.used)
         lines = [f"{self.images:,} images  {total / max(1, self.images):.2f} objects per image  {total:,} objects", ""]
-        width = max(map(len, names))
-        for prototype in sorted(range(len(self.used)), key=lambda p: -self.used[p]):
-            count = self.used[prototype]
-            lines.append(f"  {names[prototype]:<{width}}{count:>11,}{100 * count / max(1, total):>8.1f} %")
+        shown = [kind for kind in self.kinds if self.used[kind.id] or kind.colour is None]
+        width = max((len(kind.name) for kind in shown), default=0)
+        for kind in sorted(shown, key=lambda kind: -self.used[kind.id]):
+            count = self.used[kind.id]
+            lines.append(f"  {kind.name:<{width}}{count:>11,}{100 * count / max(1, total):>8.1f} %")
         if self.bad:
             errors = f"error per pixel above {self.limit:.2g}, typical {self.typical:.2g}"
             lines += ["", f"{self.bad:,} explained badly: {errors}"]

@@ -18,7 +18,7 @@ CSV, PARQUET = "objects.csv", "objects.parquet"
 
 _TYPES = {"image": "string", "name": "string", "image_error": "float64", "gain": "float64"}  # as pyarrow calls them
 _COLUMNS = (
-    *("image", "image_height", "image_width", "image_error", "depth", "prototype", "name", "top", "left"),
+    *("image", "image_height", "image_width", "image_error", "depth", "prototype", "kind", "name", "top", "left"),
     *("box_top", "box_left", "box_height", "box_width", "pixels", "gain"),
 )
 COLUMNS = {column: _TYPES.get(column, "int32") for column in _COLUMNS}
@@ -57,9 +57,9 @@ def _colours(channels: int) -> tuple[str, ...]:
 
 
 def _rows(results: Results) -> Iterator[list[Any]]:
-    for record in results.records:
+    for record in results.named():
         image = [record["name"], *record["size"], record["error"]]
         for thing in record["objects"]:
             box = thing["box"] or [None] * 4
-            who = [thing["depth"], thing["prototype"], results.names[thing["prototype"]]]
+            who = [thing[key] for key in ("depth", "prototype", "kind", "name")]
             yield [*image, *who, *thing["position"], *box, thing["pixels"], thing["gain"], *thing["colour"]]

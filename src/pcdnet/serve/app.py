@@ -89,7 +89,7 @@ def _add_reading(app: FastAPI, workbench: Workbench, worker: Worker, local: bool
         """The model: its sizes, prototypes, names and colours."""
         if not known:
             known.append(await worker.do(lambda: workbench.describe(renaming=local)))
-        return known[0].model_copy(update={"names": list(workbench.names)})
+        return known[0].model_copy(update=dict(workbench.named()))
 
     @app.get("/api/samples")
     async def samples() -> messages.Samples:
@@ -133,7 +133,7 @@ def _add_working(app: FastAPI, workbench: Workbench, worker: Worker, local: bool
     @app.get("/api/names")
     async def names() -> messages.Names:
         """What the prototypes are called."""
-        return messages.Names(names=list(workbench.names))
+        return workbench.named()
 
     @app.put("/api/names/{prototype}")
     async def rename(prototype: int, message: messages.Name) -> messages.Names:

@@ -222,6 +222,8 @@ class Names(Message):
     """What the prototypes are called."""
 
     names: list[str]
+    colours: list[str]
+    """The colour of each in semantic views; those of one name share theirs."""
 
 
 class Complaint(Message):

@@ -94,9 +94,8 @@ class Workbench:
             prototypes=Array.from_numpy(bank.prototypes),
             masks=Array.from_numpy(bank.masks),
             background=None if bank.background is None else Array.from_numpy(bank.background),
-            names=list(self.names),
+            **self.named().model_dump(),
             use=self._use(),
-            colours=list(map(as_hex, prototype_colours(np.arange(config.num_prototypes)))),
             instance_colours=list(map(as_hex, instance_colours(INSTANCE_COLOURS))),
             renaming=renaming,
             most_bytes=MOST_BYTES,
@@ -142,21 +141,26 @@ class Workbench:
         known = {"candidates": seen.proposals, "steps": seen.steps, "error": seen.error, "refined": seen.refined}
         return messages.Inside.model_validate({**known, "map": heat})
 
+    def named(self) -> messages.Names:
+        """What the prototypes are called, and their colours in semantic views: those of one name share theirs."""
+        colours = map(as_hex, prototype_colours(self.names.first))
+        return messages.Names(names=list(self.names), colours=list(colours))
+
     def rename(self, prototype: int, name: str) -> messages.Names:
         """Call a prototype by another name from now on, in the run's folder too."""
         self._check(prototype)
         names = self.names.renamed(prototype, name)
         names.write(self.folder)
         self.model.names = names
-        return messages.Names(names=list(names))
+        return self.named()
 
     def export(self, message: messages.Export) -> tuple[Format, bytes]:
         """A scene as a file: its format, and its bytes."""
         found, picture = self._painted(message.scene)
         wanted = checked_formats([message.format])[0]
         if wanted.writer is None:
-            return wanted, png(_view(found, picture, message.view))
-        results = Results(records([found], [found.name]), self.names, self.model.config.channels)
+            return wanted, png(_view(found, picture, message.view, self.names))
+        results = Results(records([found], [found.name]), self.model.kinds, self.model.config.channels)
         with TemporaryDirectory() as folder:
             return wanted, wanted.write(results, Path(folder))[0].read_bytes()
 
@@ -206,9 +210,13 @@ def _explained(found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None)
     )
 
 
-def _view(found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None, view: str) -> UInt8[np.ndarray, "H W 3"]:
+def _view(
+    found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None, view: str, names: Names
+) -> UInt8[np.ndarray, "H W 3"]:
     """One way to look at a scene: image, reconstruction, residual, instances or semantics."""
     if view in ("image", "residual") and picture is None:
         raise PcdnetError(f"the view {view!r} needs the picture that the scene explains; send it as image")
     image = found.reconstruction if picture is None else picture.astype(np.float32) / 255
-    return as_rgb(np.abs(image - found.reconstruction)) if view == "residual" else panels(image, found)[view]
+    if view == "residual":
+        return as_rgb(np.abs(image - found.reconstruction))
+    return panels(image, found, names.first)[view]

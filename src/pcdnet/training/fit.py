@@ -23,6 +23,7 @@ from pcdnet.model.storage import checked_device
 from pcdnet.run import Origin, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.automatic import choose
+from pcdnet.training.colours import with_colours
 from pcdnet.training.display import TrainingDisplay
 from pcdnet.training.backdrop import pixel_noise
 from pcdnet.training.settling import settle
@@ -140,16 +141,21 @@ def fit(
                     each(progress)
 
         trainer.train(show, stop or (lambda: False))
-    model = trainer.finished()
-    if not config.train.settle:
-        return model
-    model = settle(model, scenes.images, pixel_noise(scenes.images))
+    best = trainer.finished()
+    best.names = best.names if run is None else run.names()
+    if config.train.settle:
+        best = settle(best, scenes.images, pixel_noise(scenes.images))
+        if run is not None:
+            best.names.write(run.path)
+            run.save_weights(best, settled=True)
+        if not quiet:
+            count = config.model.num_prototypes
+            gone = count - best.config.num_prototypes
+            print(f"{gone} of {count} prototypes were superfluous, and are gone", file=sys.stderr)
+    best.names = with_colours(best, scenes.images, best.names)
     if run is not None:
-        run.save_weights(model, settled=True)
-    if not quiet:
-        gone = config.model.num_prototypes - model.config.num_prototypes
-        print(f"{gone} of {config.model.num_prototypes} prototypes were superfluous, and are gone", file=sys.stderr)
-    return model
+        run.keep_names(best.names)
+    return best
 
 
 def _resumed(out: str | Path | None, config: Config | str | None, changes: Mapping[str, Any], force: bool) -> RunFolder:

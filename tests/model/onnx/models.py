@@ -71,7 +71,7 @@ def agree(model: PCDNet, images: Tensor) -> int:
 def evaluate(graph: Graph, outputs: list[Value], **inputs: np.ndarray) -> list[np.ndarray]:
     """What onnxruntime makes of values of a graph, whose inputs are given by name."""
     given = [helper.make_tensor_value_info(name, KINDS[x.dtype.kind], x.shape) for name, x in inputs.items()]
-    named = [helper.make_tensor_value_info(each.name, each.kind, None) for each in outputs]
+    named = [helper.make_tensor_value_info(each.name, each.dtype, None) for each in outputs]
     proto = helper.make_model(
         graph.proto("test", given, named), opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR
     )

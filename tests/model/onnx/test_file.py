@@ -13,7 +13,7 @@ import pytest
 from pcdnet.config import ModelConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.model.onnx import to_onnx
-from pcdnet.model.onnx.file import MEANING, NUMBERS, WAYS
+from pcdnet.model.onnx.file import CHOICES, FOLLOWED, MEANING
 from pcdnet.names import Names
 from tests.model.onnx.models import SIZE, random_model
 
@@ -67,15 +67,15 @@ def test_mistakes_are_reported_with_their_cure() -> None:
 
 
 def test_every_field_of_the_configuration_is_followed_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {field.name for field in dataclasses.fields(ModelConfig)} == {*NUMBERS, *WAYS}
+    assert {field.name for field in dataclasses.fields(ModelConfig)} == {*FOLLOWED, *CHOICES}
     model, _ = random_model(0, min_solid=0.3, localization="error_reduction")
-    monkeypatch.setattr("pcdnet.model.onnx.file.NUMBERS", tuple({*NUMBERS} - {"min_solid"}))
+    monkeypatch.setattr("pcdnet.model.onnx.file.FOLLOWED", tuple({*FOLLOWED} - {"min_solid"}))
     with pytest.raises(
         PcdnetError, match="min_solid=0.3 cannot be expressed in an ONNX file; train with min_solid=0.0"
     ):
         to_onnx(model, SIZE)
     model.config = dataclasses.replace(model.config, min_solid=0.0)
     assert to_onnx(model, SIZE)
-    monkeypatch.setitem(WAYS, "localization", ("phase",))
+    monkeypatch.setitem(CHOICES, "localization", ("phase",))
     with pytest.raises(PcdnetError, match="localization='error_reduction' cannot be expressed in an ONNX file"):
         to_onnx(model, SIZE)

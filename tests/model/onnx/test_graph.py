@@ -22,12 +22,12 @@ def test_equal_constants_are_stored_once() -> None:
     assert len(graph.constants) == 2
 
 
-def test_numbers_and_arrays_become_constants_of_the_kind_of_what_they_meet() -> None:
+def test_numbers_and_arrays_become_constants_of_the_type_of_what_they_meet() -> None:
     graph = Graph()
     x = graph.value(INT, "x")
-    assert (x * 2).kind == (np.arange(3) + x).kind == INT
-    assert (x > 1).kind == BOOL
-    assert (graph.value(FLOAT) * 2).kind == FLOAT
+    assert (x * 2).dtype == (np.arange(3) + x).dtype == INT
+    assert (x > 1).dtype == BOOL
+    assert (graph.value(FLOAT) * 2).dtype == FLOAT
     assert {name.split("_")[0] for name in graph.constants} == {"int64", "float32"}
 
 

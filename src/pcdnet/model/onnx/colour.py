@@ -8,7 +8,7 @@ from torch import nn
 from pcdnet.model.colour import ColourNetwork
 from pcdnet.model.onnx.evidence import canvas, cells
 from pcdnet.model.onnx.graph import Value, node
-from pcdnet.model.onnx.localization import numbers
+from pcdnet.model.onnx.localization import as_array
 from pcdnet.model.onnx.peaks import Places
 from pcdnet.model.plan import SearchPlan
 
@@ -24,22 +24,22 @@ def network_colours(
     shift = np.repeat(np.array(plan.bank.frame) - plan.offset.cpu().numpy(), K, axis=0)
     corner = (places.row + shift[:, 0]) * X + places.column + shift[:, 1] + np.arange(B)[:, None] * (Y * X)
     windows = canvas(images, C, plan.frames)[cells(corner.reshape(-1), plan.frames)]
-    masked = windows.reshape(B, -1, K, h * w, C) * numbers(plan.bank.masks).reshape(-1, 1, h * w, 1)
+    masked = windows.reshape(B, -1, K, h * w, C) * as_array(plan.bank.masks).reshape(-1, 1, h * w, 1)
     x = masked.reshape(-1, h * w, C).permute(0, 2, 1).reshape(-1, C, h, w)
     for layer, norm in ((network.first, network.first_norm), (network.second, network.second_norm)):
         x = _normalise(node("Relu", _convolve(x, layer)), norm)
     means = node("ReduceMean", x, attributes={"axes": [2, 3], "keepdims": 0})
-    return (means @ numbers(network.head.weight.T) + numbers(network.head.bias)).reshape(B, -1, C)
+    return (means @ as_array(network.head.weight.T) + as_array(network.head.bias)).reshape(B, -1, C)
 
 
 def _convolve(x: Value, layer: nn.Conv2d) -> Value:
     assert layer.bias is not None
     attributes = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
-    return node("Conv", x, numbers(layer.weight), numbers(layer.bias), attributes=attributes)
+    return node("Conv", x, as_array(layer.weight), as_array(layer.bias), attributes=attributes)
 
 
 def _normalise(x: Value, norm: nn.BatchNorm2d) -> Value:
     assert norm.running_mean is not None
     assert norm.running_var is not None
-    given = (numbers(each) for each in (norm.weight, norm.bias, norm.running_mean, norm.running_var))
+    given = (as_array(each) for each in (norm.weight, norm.bias, norm.running_mean, norm.running_var))
     return node("BatchNormalization", x, *given, attributes={"epsilon": norm.eps})

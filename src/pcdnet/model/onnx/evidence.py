@@ -11,7 +11,7 @@ import numpy as np
 from pcdnet.model.evidence import coefficient_table, kernel_stack, occluded, plane_list
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.onnx.graph import Graph, Value, concat
-from pcdnet.model.onnx.localization import numbers
+from pcdnet.model.onnx.localization import as_array
 from pcdnet.model.plan import SearchPlan
 
 
@@ -35,10 +35,10 @@ class EvidenceGraph:
         self._geometry, self._shape = plan.geometry, (batch, C)
         self._behind: Value | None = None
         if bank.background is not None:
-            background = graph.constant(numbers(bank.background)).expand(*self._shape, *plan.geometry.image)
+            background = graph.constant(as_array(bank.background)).expand(*self._shape, *plan.geometry.image)
             self._behind = canvas(background, C, plan.geometry)
         kernels = kernel_stack(bank.prototypes, bank.masks, over_black=over_black)
-        self._kernels = graph.constant(numbers(kernels.flatten(2)))
+        self._kernels = graph.constant(as_array(kernels.flatten(2)))
         self._table = coefficient_table(C, over_black=over_black).reshape(-1, C + 3)
 
     def opening(self, images: Value) -> Value:

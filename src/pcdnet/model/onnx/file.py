@@ -15,7 +15,7 @@ from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx.colour import network_colours
 from pcdnet.model.onnx.graph import FLOAT, Graph, Value, where
-from pcdnet.model.onnx.localization import error_reduction_maps, numbers, phase_maps
+from pcdnet.model.onnx.localization import as_array, error_reduction_maps, phase_maps
 from pcdnet.model.onnx.peaks import propose
 from pcdnet.model.onnx.selection import select
 from pcdnet.model.onnx.solidity import solid
@@ -25,17 +25,17 @@ from pcdnet.model.selection import EMPTY
 OPSET, IR = 17, 8
 """Versions of ONNX's operators and of its file format, both of 2022: older runtimes read the file too."""
 
-LARGEST = 2048
+LARGEST_SIDE = 2048
 """Pixels of an image's side at most: the matrices of the Fourier transform grow with its square."""
 
-NUMBERS = (
+FOLLOWED = (
     *("num_prototypes", "prototype_size", "max_objects", "peaks_per_prototype", "channels", "background"),
     *("min_error_reduction", "restarts", "overhang", "max_colour", "min_visible", "min_solid"),
 )
 """Fields of the configuration that the graph follows whatever their value; but for refinement, which is left out of
 it, as the file says itself."""
 
-WAYS: dict[str, tuple[Any, ...]] = {
+CHOICES: dict[str, tuple[Any, ...]] = {
     "localization": ("phase", "error_reduction"),
     "colour": ("least_squares", "network", "none"),
 }
@@ -69,7 +69,7 @@ def written(model: PCDNet, size: tuple[int, int], batch: int) -> bytes:
         "pcdnet",
         [helper.make_tensor_value_info("images", FLOAT, (batch, C, H, W), MEANING["images"])],
         [
-            helper.make_tensor_value_info(value.name, value.kind, shape, MEANING[value.name])
+            helper.make_tensor_value_info(value.name, value.dtype, shape, MEANING[value.name])
             for value, shape in zip(found, shapes, strict=True)
         ],
     )
@@ -78,15 +78,14 @@ def written(model: PCDNet, size: tuple[int, int], batch: int) -> bytes:
     proto.doc_string = "Finds the objects in images and explains every image as a stack of them."
     helper.set_model_props(proto, _metadata(model, size, batch))
     checker.check_model(proto)
-    whole: bytes = proto.SerializeToString()
-    return whole
+    return bytes(proto.SerializeToString())
 
 
 def _check_config(config: ModelConfig) -> None:
     """Refuse what the graph would not follow; a field that is off, as by default, asks for nothing."""
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
-        if field.name not in NUMBERS and value not in WAYS.get(field.name, (field.default,)):
+        if field.name not in FOLLOWED and value not in CHOICES.get(field.name, (field.default,)):
             raise PcdnetError(
                 Setting(f"model.{field.name}", value),
                 " cannot be expressed in an ONNX file; train with ",
@@ -99,9 +98,9 @@ def _check(model: PCDNet, size: tuple[int, int], batch: int) -> None:
     (h, w), (H, W) = model.config.prototype_size, size
     if batch < 1:
         raise PcdnetError(f"the batch is {batch}; give how many images a call is to take, at least 1")
-    if max(H, W) > LARGEST:
+    if max(H, W) > LARGEST_SIDE:
         raise PcdnetError(
-            f"images of {H}x{W} are too large for an ONNX file; cut or shrink them to {LARGEST} pixels a side"
+            f"images of {H}x{W} are too large for an ONNX file; cut or shrink them to {LARGEST_SIDE} pixels a side"
         )
     if h > H or w > W:
         raise PcdnetError(
@@ -129,22 +128,21 @@ def _found(graph: Graph, images: Value, model: PCDNet, plan: SearchPlan, batch: 
     chosen = select(images, batch, plan, places, colours)
     painted = chosen.painted
     if plan.bank.background is not None:
-        painted = painted + chosen.clear * numbers(plan.bank.background)
+        painted = painted + chosen.clear * as_array(plan.bank.background)
     # From the tight frame on the canvas to the bank's own frame on the image.
     shift = graph.constant(plan.offset.numpy() + np.array(plan.geometry.padding))
     there = chosen.prototype >= 0
-    position = chosen.corner - shift[where(there, chosen.prototype, 0)]
-    position = where(there.unsqueeze(-1), position, 0)
+    position = where(there.unsqueeze(-1), chosen.corner - shift[where(there, chosen.prototype, 0)], 0)
     outputs = painted, chosen.prototype, position, chosen.colour, chosen.error_reduction, chosen.labels
     return [graph.copy(value, name) for value, name in zip(outputs, list(MEANING)[1:], strict=True)]
 
 
 def _metadata(model: PCDNet, size: tuple[int, int], batch: int) -> dict[str, str]:
     """What the graph alone does not say, all as texts."""
-    config = model.config
-    words = {
+    config, pixels = model.config, "RGB" if model.config.channels == 3 else "grey"
+    return {
         "pcdnet_version": version("pcdnet"),
-        "preprocessing": "RGB" if config.channels == 3 else "grey",
+        "preprocessing": f"{pixels} pixels of 0 to 255 as float32, divided by 255, channels before height and width",
         "selection": "greedy, as pcdnet chooses with restarts = 0",
         "image_size": json.dumps(size),
         "prototype_size": json.dumps(config.prototype_size),
@@ -153,6 +151,5 @@ def _metadata(model: PCDNet, size: tuple[int, int], batch: int) -> dict[str, str
         "prototypes": str(config.num_prototypes),
         "objects": str(config.max_objects),
         "min_error_reduction": str(config.min_error_reduction),
+        "prototype_names": json.dumps(list(model.names)),
     }
-    words["preprocessing"] += " pixels of 0 to 255 as float32, divided by 255, channels before height and width"
-    return {**words, "prototype_names": json.dumps(list(model.names))}

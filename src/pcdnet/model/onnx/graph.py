@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 FLOAT, INT, BOOL = int(TensorProto.FLOAT), int(TensorProto.INT64), int(TensorProto.BOOL)
-"""The kinds of numbers that graphs use here."""
+"""The data types that graphs use here."""
 
 _TYPES: dict[int, Any] = {FLOAT: np.float32, INT: np.int64, BOOL: np.bool_}
 
@@ -46,52 +46,52 @@ class Graph:
         """How many loops are around it."""
         return 0 if self.outer is None else 1 + self.outer.depth
 
-    def value(self, kind: int, name: str = "") -> Value:
+    def value(self, dtype: int, name: str = "") -> Value:
         """A Value of its own, with a name that no other has."""
         root = self.root
         root.written += 1
-        return Value(name or f"v{root.written}", self, kind)
+        return Value(name or f"v{root.written}", self, dtype)
 
     def copy(self, value: Value, name: str = "") -> Value:
         """The same value, computed by a node of this graph, under a name of its own."""
-        copied = self.value(value.kind, name)
+        copied = self.value(value.dtype, name)
         self.nodes.append(helper.make_node("Identity", [value.name], [copied.name]))
         return copied
 
-    def constant(self, content: NDArray[Any] | float, kind: int | None = None) -> Value:
-        """Given numbers; without a kind, whole numbers stay whole and fractions become single precision."""
+    def constant(self, content: NDArray[Any] | float, dtype: int | None = None) -> Value:
+        """Given numbers; without a data type, whole numbers stay whole and fractions become single precision."""
         array = np.asarray(content)
-        if kind is None:
-            kind = {"b": BOOL, "i": INT, "u": INT, "f": FLOAT}[array.dtype.kind]
-        array = np.ascontiguousarray(array, dtype=_TYPES[kind]).reshape(array.shape)
+        if dtype is None:
+            dtype = {"b": BOOL, "i": INT, "u": INT, "f": FLOAT}[array.dtype.kind]
+        array = np.ascontiguousarray(array, dtype=_TYPES[dtype]).reshape(array.shape)
         root = self.root
         digest = hashlib.sha256(array.tobytes()).hexdigest()[:16]
         name = f"{array.dtype}_{'x'.join(map(str, array.shape))}_{digest}"
         root.constants.setdefault(name, numpy_helper.from_array(array, name))
-        return Value(name, root, kind)
+        return Value(name, root, dtype)
 
     def proto(self, name: str, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]) -> GraphProto:
         """The finished graph."""
         return helper.make_graph(self.nodes, name, inputs, outputs, initializer=list(self.constants.values()))
 
 
-def _operator(kind: str, gives: int | None = None) -> Callable[[Value, Operand], Value]:
+def _operator(operator: str, dtype: int | None = None) -> Callable[[Value, Operand], Value]:
     """An operator of two operands, of which the first is a Value."""
-    return lambda one, other: node(kind, one, other, gives=gives)
+    return lambda one, other: node(operator, one, other, dtype=dtype)
 
 
-def _reflected(kind: str) -> Callable[[Value, Operand], Value]:
+def _reflected(operator: str) -> Callable[[Value, Operand], Value]:
     """The same where the Value stands on the right."""
-    return lambda one, other: node(kind, other, one)
+    return lambda one, other: node(operator, other, one)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A tensor of a graph; numbers and arrays on the other side of an operator become constants of its kind."""
+    """A tensor of a graph; numbers and arrays on the other side of an operator become constants of its type."""
 
     name: str
     graph: Graph
-    kind: int
+    dtype: int
     __array_ufunc__: ClassVar[None] = None
     """It tells NumPy's arrays to leave operators to this class."""
 
@@ -104,7 +104,7 @@ class Value:
     __lt__, __le__ = _operator("Less", BOOL), _operator("LessOrEqual", BOOL)
 
     def __floordiv__(self, other: int) -> Value:
-        assert self.kind == INT
+        assert self.dtype == INT
         return node("Div", self, other)  # cuts towards zero; there are no negative numbers to tell the difference
 
     def __getitem__(self, index: Value) -> Value:
@@ -165,13 +165,13 @@ class Value:
         """Whether one of the elements along an axis is true."""
         return self.to(INT).amax(dim).to(BOOL)
 
-    def to(self, kind: int) -> Value:
-        """The same numbers as another kind; true is 1."""
-        return node("Cast", self, attributes={"to": kind}, gives=kind)
+    def to(self, dtype: int) -> Value:
+        """The same numbers as another data type; true is 1."""
+        return node("Cast", self, attributes={"to": dtype}, dtype=dtype)
 
     def topk(self, count: int) -> tuple[Value, Value]:
         """The `count` largest elements along the last axis, best first, and where they are."""
-        height, index = nodes("TopK", [self, _whole(self, [count])], [self.kind, INT], {"axis": -1})
+        height, index = nodes("TopK", [self, _whole(self, [count])], [self.dtype, INT], {"axis": -1})
         return height, index
 
 
@@ -179,21 +179,21 @@ Operand = Value | NDArray[Any] | float
 """What operators take."""
 
 
-def node(kind: str, *inputs: Operand, attributes: dict[str, Any] | None = None, gives: int | None = None) -> Value:
-    """The result of one node, of the first Value's kind unless another is said."""
-    return nodes(kind, inputs, [gives if gives is not None else _first(inputs).kind], attributes)[0]
+def node(operator: str, *inputs: Operand, attributes: dict[str, Any] | None = None, dtype: int | None = None) -> Value:
+    """The result of one node, of the first Value's data type unless another is said."""
+    return nodes(operator, inputs, [_first(inputs).dtype if dtype is None else dtype], attributes)[0]
 
 
 def nodes(
-    kind: str, inputs: Sequence[Operand], gives: Sequence[int], attributes: dict[str, Any] | None = None
+    operator: str, inputs: Sequence[Operand], dtypes: Sequence[int], attributes: dict[str, Any] | None = None
 ) -> list[Value]:
-    """The results of one node that has several."""
+    """The results of one node that has several, of these data types."""
     first = _first(inputs)
     graph = max((each.graph for each in inputs if isinstance(each, Value)), key=lambda graph: graph.depth)
-    given = [each if isinstance(each, Value) else graph.constant(each, first.kind) for each in inputs]
-    results = [graph.value(each) for each in gives]
+    given = [each if isinstance(each, Value) else graph.constant(each, first.dtype) for each in inputs]
+    results = [graph.value(dtype) for dtype in dtypes]
     names = [each.name for each in given], [each.name for each in results]
-    graph.nodes.append(helper.make_node(kind, *names, **(attributes or {})))
+    graph.nodes.append(helper.make_node(operator, *names, **(attributes or {})))
     return results
 
 
@@ -204,9 +204,9 @@ def concat(parts: Sequence[Value], dim: int) -> Value:
 
 def where(condition: Value, x: Operand, y: Operand) -> Value:
     """`x` where the condition holds, otherwise `y`."""
-    kind = _first((x, y)).kind
-    chosen = (each if isinstance(each, Value) else condition.graph.constant(each, kind) for each in (x, y))
-    return node("Where", condition, *chosen, gives=kind)
+    dtype = _first((x, y)).dtype
+    chosen = (each if isinstance(each, Value) else condition.graph.constant(each, dtype) for each in (x, y))
+    return node("Where", condition, *chosen, dtype=dtype)
 
 
 def _first(inputs: Iterable[Operand]) -> Value:

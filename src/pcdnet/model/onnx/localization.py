@@ -24,10 +24,10 @@ def phase_maps(images: Value, plan: SearchPlan) -> Value:
     bank, geometry = plan.tight, plan.geometry
     (H, W), (h, w), (my, mx), (Y, X) = geometry.image, geometry.frame, geometry.padding, geometry.grid
     rows, columns = geometry.positions
-    seen = images if bank.background is None else images - numbers(bank.background)
+    seen = images if bank.background is None else images - as_array(bank.background)
     F = _phases(seen, np.arange(H), np.arange(W), geometry.grid)
     # Prototypes begin at -padding, which puts the first admissible position at the maps' origin.
-    templates = images.graph.constant(numbers(bank.prototypes * bank.masks))
+    templates = images.graph.constant(as_array(bank.prototypes * bank.masks))
     S = _phases(templates, np.arange(h) - my, np.arange(w) - mx, geometry.grid)
     # F times the conjugate of S is (F_re, F_im) S_re + (F_im, -F_re) S_im.
     (F_re, F_im), (S_re, S_im) = (x.split([Y, Y], -2) for x in (F, S))
@@ -49,18 +49,18 @@ def error_reduction_maps(images: Value, shape: tuple[int, int], plan: SearchPlan
     """
     bank, geometry, (B, C), graph = plan.tight, plan.geometry, shape, images.graph
     kernels = kernel_stack(bank.prototypes, bank.masks, over_black=bank.background is None).unbind(1)
-    q = _sums(graph.constant(np.ones((1, 1, *geometry.image))), (1, 1), kernels[1], geometry).sum(-1)
+    q = _sums(graph.constant(np.ones((1, 1, *geometry.image))), (1, 1), kernels[1], geometry).sum(2)
     a, k = _sums(images, shape, kernels[0], geometry), graph.constant(0.0)
     if bank.background is not None:
-        behind = graph.constant(numbers(bank.background[None]))
+        behind = graph.constant(as_array(bank.background[None]))
         a = a - _sums(behind, (1, C), kernels[3], geometry)
         k = 2 * _sums((images * behind).sum(1, keepdim=True), (B, 1), kernels[2], geometry)
-        k = (k - _sums((behind * behind).sum(1, keepdim=True), (1, 1), kernels[4], geometry)).sum(-1)
-    reductions: Value = error_reduction_of(a, q, k, best_colour(a, q, plan.config.max_colour))
+        k = (k - _sums((behind * behind).sum(1, keepdim=True), (1, 1), kernels[4], geometry)).sum(2)
+    reductions: Value = error_reduction_of(a, q, k, best_colour(a, q, plan.config.max_colour, dim=2), dim=2)
     return reductions
 
 
-def numbers(tensor: Tensor) -> Float32[ndarray, "*any"]:
+def as_array(tensor: Tensor) -> Float32[ndarray, "*any"]:
     """A tensor's content in the precision of the file."""
     return tensor.detach().cpu().float().numpy()
 
@@ -98,8 +98,8 @@ def _turns(
 
 
 def _sums(plane: Value, shape: tuple[int, int], weights: Float[Tensor, "P h w"], geometry: Geometry) -> Value:
-    """Planes of `shape` under every prototype's weights, for all places: (B P rows columns C)."""
+    """Planes of `shape` under every prototype's weights, for all places: (B P C rows columns)."""
     (B, C), (my, mx) = shape, geometry.padding
     canvas = plane.reshape(B * C, 1, *geometry.image).pad([0, 0, my, mx, 0, 0, my, mx])
-    sums = node("Conv", canvas, numbers(weights[:, None]))
-    return sums.reshape(B, C, len(weights), *geometry.positions).permute(0, 2, 3, 4, 1)
+    sums = node("Conv", canvas, as_array(weights[:, None]))
+    return sums.reshape(B, C, len(weights), *geometry.positions).permute(0, 2, 1, 3, 4)

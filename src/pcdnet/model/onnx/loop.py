@@ -31,7 +31,7 @@ def loop(
     """
     graph = Graph(outer=state[0].graph)
     number, more = graph.value(INT), graph.value(BOOL)
-    inside = [graph.value(each.kind) for each in state]
+    inside = [graph.value(each.dtype) for each in state]
     left = body(number, inside)
     # An output must be made by a node of the body itself, and not be the same as another.
     outputs = [graph.copy(each) for each in (left.more, *left.state, *left.results)]
@@ -39,9 +39,9 @@ def loop(
     content = graph.proto("round", inputs, [_info(each) for each in outputs])
     root = graph.root
     given = [root.constant(rounds, INT), root.constant(True, BOOL), *state]
-    found = nodes("Loop", given, [each.kind for each in outputs[1:]], {"body": content})
+    found = nodes("Loop", given, [each.dtype for each in outputs[1:]], {"body": content})
     return found[: len(inside)], found[len(inside) :]
 
 
 def _info(value: Value, shape: tuple[int, ...] | None = None) -> ValueInfoProto:
-    return helper.make_tensor_value_info(value.name, value.kind, shape)
+    return helper.make_tensor_value_info(value.name, value.dtype, shape)

@@ -16,7 +16,7 @@ from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import require
 from pcdnet.model.windows import Frames
 
-LIKE = 1e-3
+SAME_ERROR = 1e-3
 """Explanations are as good as each other where their squared errors differ by less than this share of the images."""
 
 
@@ -59,7 +59,7 @@ def compare(content: bytes, model: PCDNet, images: Float[Tensor, "B C H W"]) -> 
         objects=int(where.exists.sum()),
         shared=sum(len(one & other) for one, other in pairs),
         difference=float((found["reconstruction"] - layers.reconstruction).abs().max()),
-        as_good=bool((errors[0] - errors[1]).abs() <= LIKE * (images.square().sum() + 1)),
+        as_good=bool((errors[0] - errors[1]).abs() <= SAME_ERROR * (images.square().sum() + 1)),
     )
 
 

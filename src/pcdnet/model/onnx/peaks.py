@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcdnet.model.onnx.graph import Value, node, where
-from pcdnet.model.peaks import SPARE
+from pcdnet.model.peaks import SPARE_PEAKS
 from pcdnet.model.plan import SearchPlan
 
 
@@ -29,7 +29,7 @@ def propose(maps: Value, batch: int, plan: SearchPlan) -> Places:
     """The highest local maxima of maps (B P rows columns), at most one within the plan's reach."""
     (Y, X), P, reach = plan.geometry.positions, len(plan.boxes), plan.localizer.reach
     count = min(plan.config.peaks_per_prototype, Y * X)
-    tried = count if reach == 1 else min(SPARE * count, Y * X)
+    tried = count if reach == 1 else min(SPARE_PEAKS * count, Y * X)
     height, index = where(_local_maxima(maps, Y, X), maps, -np.inf).reshape(batch, P, Y * X).topk(tried)
     if reach > 1:
         height, order = where(_hidden(index // X, index % X, tried, reach), -np.inf, height).topk(count)

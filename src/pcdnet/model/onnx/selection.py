@@ -14,7 +14,7 @@ from pcdnet.model.composition import OPAQUE, painted_behind
 from pcdnet.model.evidence import best_colour, error_reduction_of
 from pcdnet.model.onnx.evidence import EvidenceGraph, cells
 from pcdnet.model.onnx.graph import BOOL, INT, Value, concat, node, where
-from pcdnet.model.onnx.localization import numbers
+from pcdnet.model.onnx.localization import as_array
 from pcdnet.model.onnx.loop import Round, loop
 from pcdnet.model.onnx.peaks import Places
 from pcdnet.model.plan import SearchPlan
@@ -66,7 +66,7 @@ def select(images: Value, batch: int, plan: SearchPlan, places: Places, colours:
 
 def _filled(x: Value, objects: int, shape: tuple[int, ...], fill: int) -> Value:
     """The results of the rounds there were, (n B ...), as (B N ...)."""
-    rest = x.graph.constant(np.full((objects, *shape), fill), x.kind)
+    rest = x.graph.constant(np.full((objects, *shape), fill), x.dtype)
     return concat([x, rest], 0).slice(0, 0, objects).permute(1, 0, *range(2, len(shape) + 1))
 
 
@@ -78,7 +78,7 @@ class _Walk:
         P, K, (Y, X) = len(bank.prototypes), places.peaks, plan.geometry.canvas
         self._plan, self._colours, self._shape = plan, colours, (batch, P * K)
         self._prototypes, self._masks = (
-            graph.constant(numbers(x).reshape(P, -1, 1)) for x in (bank.prototypes, bank.masks)
+            graph.constant(as_array(x).reshape(P, -1, 1)) for x in (bank.prototypes, bank.masks)
         )
         self._evidence = EvidenceGraph(graph, plan, batch)
         self._prototype = graph.constant(np.tile(np.repeat(np.arange(P), K), batch))
@@ -102,7 +102,7 @@ class _Walk:
         colours = best_colour(a, q, config.max_colour) if self._colours is None else self._colours
         allowed = left & (visible >= self._least) if config.min_visible > 0 else left
         reductions = where(allowed, error_reduction_of(a, q, k, colours), -np.inf)
-        best = node("ArgMax", reductions, attributes={"axis": 1}, gives=INT)
+        best = node("ArgMax", reductions, attributes={"axis": 1}, dtype=INT)
         reduction = reductions.gather(1, best)
         pays = (reduction >= config.min_error_reduction) & (reduction > 0)
         chosen = best.reshape(-1) + np.arange(B) * T
@@ -113,9 +113,9 @@ class _Walk:
         texture = self._prototypes[p] * colour.unsqueeze(1)
         planes = self._evidence.occlude(planes, window, mask, texture)
         picture = picture.index_put(window, self._paint(picture[window], mask, texture, number))
-        left = left & node("Not", node("Equal", best, np.arange(T), gives=BOOL))
+        left = left & node("Not", node("Equal", best, np.arange(T), dtype=BOOL))
         stale = self._overlapping(best) & left & pays
-        again = node("NonZero", stale.reshape(-1), gives=INT).reshape(-1)
+        again = node("NonZero", stale.reshape(-1), dtype=INT).reshape(-1)
         fresh = self._evidence.measure(planes, self._cell[again], self._prototype[again])
         flat = pays.reshape(-1)
         found = [
@@ -136,7 +136,7 @@ class _Walk:
         """The picture in windows with one more object behind all others."""
         shown, clear, label = window.split([self._plan.config.channels, 1, 1], 2)
         free = (label < 0.5) & (mask > OPAQUE)
-        label = where(free, number.to(label.kind) + 1, label)
+        label = where(free, number.to(label.dtype) + 1, label)
         return concat([*painted_behind(shown, clear, mask, texture), label], 2)
 
     def _overlapping(self, best: Value) -> Value:

@@ -7,7 +7,7 @@ import numpy as np
 from pcdnet.model.evidence import best_colour, colour_coefficients, error_fall
 from pcdnet.model.onnx.evidence import canvas, cells
 from pcdnet.model.onnx.graph import FLOAT, Value
-from pcdnet.model.onnx.localization import numbers
+from pcdnet.model.onnx.localization import as_array
 from pcdnet.model.onnx.peaks import Places
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.solidity import LEAST_AREA, LEAST_FALL
@@ -28,10 +28,10 @@ def solid(images: Value, shape: tuple[int, int], plan: SearchPlan, places: Place
 
     corner, one = places.row * X + places.column, images.graph.constant(1.0)
     image = cut(images, C, corner + np.arange(B)[:, None] * (Y * X))
-    background = images.graph.constant(0.0 if bank.background is None else numbers(bank.background))
+    background = images.graph.constant(0.0 if bank.background is None else as_array(bank.background))
     behind = cut(background.expand(1, C, *geometry.image), C, corner)
     inside = cut(one.expand(1, 1, *geometry.image), 1, corner)
-    T, mask = (numbers(x).reshape(P, 1, h, w, 1) for x in (bank.prototypes, bank.masks))
+    T, mask = (as_array(x).reshape(P, 1, h, w, 1) for x in (bank.prototypes, bank.masks))
     M = inside * mask
     colour = best_colour(*colour_coefficients(image, inside, behind, T, M), config.max_colour)
     fall: Value = error_fall(image, inside, behind, M, colour.reshape(B, P, K, 1, 1, C) * T).sum(-1, keepdim=True)

@@ -12,12 +12,17 @@ export class Bank {
     this.prototypes = numbers(model.prototypes);
     this.masks = numbers(model.masks);
     this.background = model.background && numbers(model.background);
-    this.names = model.names;
     this.use = model.use;
-    this.hex = model.colours;
-    this.colours = model.colours.map(rgb);
+    this.named(model);
     this.instanceColours = model.instance_colours.map(rgb);
     this.boxes = Array.from({ length: this.P }, (_, p) => this.#box(p));
+  }
+
+  // What the prototypes are called, and their colours: those of one name share theirs.
+  named({ names, colours }) {
+    this.names = names;
+    this.hex = colours;
+    this.colours = colours.map(rgb);
   }
 
   // Top, left, bottom and right of what is opaque of a prototype; the whole frame where nothing is.
@@ -72,9 +77,9 @@ export class Bank {
 // The cards of all prototypes, whose names can be changed where the server allows it.
 export function showBank(bank, place, renaming, report, changed) {
   place.replaceChildren();
+  const colour = () => [...place.children].forEach((card, p) => card.style.setProperty("--kind", bank.hex[p]));
   for (let p = 0; p < bank.P; p++) {
     const card = make("div", { class: "kind" });
-    card.style.setProperty("--kind", bank.hex[p]);
     const pair = make("div", { class: "pair" });
     // Where nothing is painted, a prototype's values mean nothing.
     const painted = bank.prototypes.map((value, at) => value * bank.masks[at]);
@@ -84,7 +89,8 @@ export function showBank(bank, place, renaming, report, changed) {
     name.readOnly = !renaming;
     name.addEventListener("change", async () => {
       try {
-        bank.names = (await rename(p, name.value)).names;
+        bank.named(await rename(p, name.value));
+        colour();
         changed();
         report(`Prototype ${p} is now called ${bank.names[p]}.`);
       } catch (complaint) {
@@ -99,6 +105,7 @@ export function showBank(bank, place, renaming, report, changed) {
     card.append(pair, name, make("small", {}, bank.use ? `${(100 * bank.use[p]).toFixed(0)} % of objects` : `prototype ${p}`));
     place.append(card);
   }
+  colour();
 }
 
 function plane(bank, values, p, label) {

@@ -60,7 +60,7 @@ export class List {
     const { scene } = this;
     const { bank } = scene;
     const [y, x] = thing.position;
-    const look = `${thing.prototype} ${thing.colour}`;
+    const look = `${thing.prototype} ${thing.colour} ${bank.hex[thing.prototype]}`;
     if (row.look !== look) {
       row.look = look;
       const thumb = bank.thumb(thing.prototype, thing.colour);

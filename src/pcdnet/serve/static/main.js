@@ -205,6 +205,7 @@ find("about").textContent = `${bank.P} prototypes, up to ${model.objects} object
 find("version").textContent = `pcdnet ${model.version}`;
 find("bank-words").textContent = model.renaming ? "what the objects look like; click a name to change it" : "what the objects look like";
 showBank(bank, find("bank"), model.renaming, report, () => {
+  stage.renamed();
   list.renamed();
   inside.renamed();
 });

@@ -32,6 +32,11 @@ export class Stage {
     this.update();
   }
 
+  renamed() {
+    this.drawn = null;
+    this.update();
+  }
+
   update() {
     const { scene } = this;
     if (!scene.size) return;
