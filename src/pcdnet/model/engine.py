@@ -67,8 +67,8 @@ class Engine(nn.Module):
                 )
             self.background = nn.Parameter(torch.zeros(config.channels, *image_size))
         self.ignored: Tensor | None
-        still = image_size is not None and config.background == "still"
-        self.register_buffer("ignored", torch.zeros(image_size, dtype=torch.bool) if still else None)
+        still = config.background == "still" and image_size is not None
+        self.register_buffer("ignored", torch.zeros(image_size or (), dtype=torch.bool) if still else None)
         self.colour = ColourNetwork(config.channels) if config.colour == "network" else None
         self._plans = PlanCache()
 
@@ -152,7 +152,7 @@ class Engine(nn.Module):
             raise PcdnetError(
                 f"images of {H}x{W} do not fit the background of {size[0]}x{size[1]}; resize or crop them to it"
             )
-        if H > size[0] or W > size[1]:
+        if size[0] < H or size[1] < W:
             raise PcdnetError(f"images of {H}x{W} are larger than the background, {size[0]}x{size[1]}; crop them")
 
     def _paint(

@@ -94,7 +94,9 @@ def locate(model: PCDNet, image: Float[Tensor, "C H W"], prototype: int) -> Loca
     plan = model.plan((image.shape[1], image.shape[2]))
     (top, left), (h, w), (my, mx) = plan.offset[prototype].tolist(), plan.geometry.frame, plan.geometry.padding
     return Localization(
-        heat=plan.localizer.maps(image[None], model.own_backgrounds(image[None]))(slice(0, 1), slice(prototype, prototype + 1))[0, 0],
+        heat=plan.localizer.maps(image[None], model.own_backgrounds(image[None]))(
+            slice(0, 1), slice(prototype, prototype + 1)
+        )[0, 0],
         origin=(-my - top, -mx - left),
         middle=(top + h / 2, left + w / 2),
     )

@@ -90,7 +90,8 @@ class ErrorReductionLocalizer:
 
     def _background_spectra(self, behind: Float[Tensor, "b C H W"]) -> Complex[Tensor, "b planes Y X"]:
         planes = torch.cat([behind, behind.square().sum(dim=1, keepdim=True)], dim=1)
-        return torch.fft.rfft2(planes, s=self._geometry.grid)
+        spectra: Tensor = torch.fft.rfft2(planes, s=self._geometry.grid)
+        return spectra
 
     def _background_parts(
         self, spectra: Complex[Tensor, "b planes Y X"], prototypes: slice = slice(None)

@@ -90,7 +90,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
         backdrop.reason,
         f"{len(blobs) / max(1, len({blob.image for blob in blobs})):.1f} things stand out in an image, at most {most}",
         f"they look like {len(seeds.prototypes)} shapes, the largest in frames of {frame[0]}x{frame[1]}",
-        f"an object must reduce the squared error by {model.min_error_reduction:g}, a quarter of what the faintest shape does",
+        f"an object must reduce the squared error by {model.min_error_reduction:g}, a quarter of the faintest shape's",
     )
     return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons)
 

@@ -45,9 +45,7 @@ class Backdrop:
     """Why it was chosen, in words."""
 
 
-def choose_background(
-    images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int], *, tiles: bool = False
-) -> Backdrop:
+def choose_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int], *, tiles: bool = False) -> Backdrop:
     """The simplest background that leaves few pixels to objects; `frame` is how large objects may be.
 
     What is behind `tiles`, parts of larger pictures, neither stands still nor moves.

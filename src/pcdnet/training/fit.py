@@ -23,11 +23,11 @@ from pcdnet.model.storage import checked_device
 from pcdnet.run import Origin, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.automatic import choose
+from pcdnet.training.backdrop import pixel_noise
 from pcdnet.training.colours import with_colours
 from pcdnet.training.display import TrainingDisplay
-from pcdnet.training.backdrop import pixel_noise
-from pcdnet.training.settling import settle
 from pcdnet.training.loop import Progress, Trainer
+from pcdnet.training.settling import settle
 
 Data = str | Path | NDArray[np.generic] | Scenes
 """What can be learned from: a name or path as for `--data`, an array of images (N H W C), or Scenes."""

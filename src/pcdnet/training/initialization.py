@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float32, Float64, Int64, UInt8
+
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
 from pcdnet.training.backdrop import behind_images

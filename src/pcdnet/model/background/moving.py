@@ -41,10 +41,10 @@ def stitch(images: Float[Tensor, "N C H W"], tolerance: float) -> Panorama | Non
     Two values agree if they differ by at most `tolerance`. Every image is placed by the neighbour that it agrees with
     best, among the one before it and those in the middle of what is placed already.
     """
-    N, _, H, W = images.shape
+    N = len(images)
     places: dict[int, tuple[int, int]] = {0: (0, 0)}
     for n in range(1, N):
-        shifts = [(p, shift_between(images[p], images[n], tolerance)) for p in _near(places, n)]
+        shifts = [(p, shift_between(images[p], images[n], tolerance)) for p in _near(places)]
         known = [(shift[2], places[p], shift) for p, shift in shifts if shift is not None]
         if known:
             _, (row, column), (down, right, _) = max(known)
@@ -86,7 +86,9 @@ def find_places(images: Float[Tensor, "B C H W"], picture: Float[Tensor, "C Y X"
     maps = torch.fft.irfft2((around * inside.conj()).sum(dim=1), s=grid)[:, : Y - H + 1, : X - W + 1]
     best = maps.flatten(1).topk(min(4, maps[0].numel()), dim=1).indices
     tried = torch.stack([best.div(maps.shape[2], rounding_mode="floor"), best.remainder(maps.shape[2])], dim=-1)
-    errors = torch.stack([(images - look(picture, where, (H, W))).abs().flatten(1).median(1).values for where in tried.unbind(1)], 1)
+    errors = torch.stack(
+        [(images - look(picture, where, (H, W))).abs().flatten(1).median(1).values for where in tried.unbind(1)], 1
+    )
     return tried[torch.arange(len(images)), errors.argmin(dim=1)]
 
 
@@ -98,8 +100,8 @@ def look(
     return torch.stack([picture[:, row : row + H, column : column + W] for row, column in places.tolist()])
 
 
-def _near(places: dict[int, tuple[int, int]], n: int) -> set[int]:
-    """The images to compare the n-th with: the last one placed, and some spread over those placed before."""
+def _near(places: dict[int, tuple[int, int]]) -> set[int]:
+    """The images to compare the next one with: the last one placed, and some spread over those placed before."""
     known = sorted(places)
     return {known[-1], *known[:: max(1, len(known) // 4)]}
 
@@ -125,12 +127,11 @@ def _phases(planes: Float[Tensor, "*any H W"], grid: tuple[int, int]) -> Tensor:
     typical = away.abs().flatten(-2).median(dim=-1).values[..., None, None]
     spectra = torch.fft.rfft2(away.clamp(-typical, typical), s=grid)
     strength = spectra.abs()
-    return spectra / (strength + SOFT * strength.mean(dim=(-2, -1), keepdim=True) + 1e-12)
+    phases: Tensor = spectra / (strength + SOFT * strength.mean(dim=(-2, -1), keepdim=True) + 1e-12)
+    return phases
 
 
-def _median_picture(
-    images: Float[Tensor, "N C H W"], where: Int[Tensor, "N 2"], placed: Int[Tensor, "n"]
-) -> Panorama:
+def _median_picture(images: Float[Tensor, "N C H W"], where: Int[Tensor, "N 2"], placed: Int[Tensor, "n"]) -> Panorama:
     """The median of what the placed images show of every point; a point that none shows has the median of all."""
     _, C, H, W = images.shape
     Y, X = (where[placed].amax(dim=0) + torch.tensor([H, W])).tolist()

@@ -69,7 +69,7 @@ def fit_surface(images: Float[Tensor, "B C H W"], covered: Bool[Tensor, "B H W"]
         seen = torch.einsum("nk,bcn,bn->bkc", waves, values, weight)
         heights = torch.linalg.solve(normal, seen).transpose(1, 2)
     noise = torch.maximum(1.4826 * _median(away, (weight > 0).to(away)), least / 2)
-    return Surface(heights.unflatten(-1, (WAVES, WAVES)), (H, W), noise)
+    return Surface(heights.view(B, C, WAVES, WAVES), (H, W), noise)
 
 
 def _waves(side: int, like: Tensor) -> Float[Tensor, "side waves"]:
