@@ -37,7 +37,7 @@ MOST_OBJECTS, MOST_PEAKS = 64, 20
 """Limits beyond which search takes too long."""
 LEAST_GAIN = 0.25
 """An object must remove at least this share of the error that the faintest kind of blob causes."""
-IMAGES = 3200
+IMAGES = 1600
 """How many images training looks at."""
 BATCH_PIXELS = 160_000
 """Pixels in a batch of images, about."""

@@ -28,10 +28,12 @@ AT_ONCE = 16
 """Images whose surfaces are fitted at a time."""
 FEWEST = 8
 """Images that a still background can be told from, at least."""
-CLEARLY = 0.02
-"""A less simple background must leave this share of the pixels less to objects, or a fifth less of them."""
-TOO_MUCH = 0.4
+CLEARLY, BETTER = 0.02, 0.2
+"""A less simple background must leave this share of all pixels less to objects, or this share of them less."""
+TOO_MUCH = 0.15
 """A camera is suspected of moving where every other background leaves so much."""
+FULLY = 0.2
+"""A pixel that differs from the background by this much, of full scale, is left to objects altogether."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def choose_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, in
             left["moving"] = _left(tried, seen_of(panorama.picture, tried))
     best: Background = "black"
     for kind in ("plain", "still", "moving"):
-        if kind in left and left[best] - left[kind] > min(CLEARLY, 0.2 * left[best]):
+        if kind in left and left[best] - left[kind] > min(CLEARLY, BETTER * left[best]):
             best = kind
     words = {"black": "black", "plain": "a plain surface", "still": "still", "moving": "seen by a moving camera"}
     shares = ", ".join(f"{words[kind]} {100 * share:.0f} %" for kind, share in sorted(left.items(), key=lambda x: x[1]))
@@ -123,9 +125,9 @@ def to_tensor(images: UInt8[np.ndarray, "N H W C"]) -> Tensor:
 
 
 def _left(images: UInt8[np.ndarray, "N H W C"], backgrounds: Float32[np.ndarray, "_ H W C"]) -> float:
-    """The share of pixels that differ from the background by more than the images' own noise."""
+    """The share of pixels that differ from the background; those that differ a little count a little."""
     away = np.abs(images / np.float32(255) - backgrounds).max(axis=-1)
-    return float((away > LEAST_CONTRAST + 3 * pixel_noise(images)).mean())
+    return float(np.minimum(away / FULLY, 1).mean())
 
 
 def pixel_noise(images: UInt8[np.ndarray, "N H W C"]) -> float:
