@@ -17,7 +17,7 @@ from tests.model.models import random_model
 
 
 def test_a_model_is_its_configuration_its_weights_and_its_names(tmp_path: Path) -> None:
-    model, _ = random_model(0, background=True)
+    model, _ = random_model(0, background="still")
     names = Names(count=3, given={2: "cup"})
     save_model(model.config, dict(model.state_dict()), names, tmp_path / "new" / "folder")
     folder = tmp_path / "new" / "folder"
