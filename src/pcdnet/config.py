@@ -58,7 +58,9 @@ class ModelConfig:
     """Least share of an object's mask in which it must explain the image better than the background does."""
 
     def __post_init__(self) -> None:
-        _check(self, lambda n: n >= 1, "use 1 or more", "num_prototypes", "max_objects", "peaks_per_prototype")
+        _check(
+            self, lambda n: n >= 1, "use 1 or more", "num_prototypes", "max_objects", "peaks_per_prototype", "rounds"
+        )
         _check(self, lambda sides: min(sides) >= 2, "use 2 or more pixels a side", "prototype_size")
         _check(self, lambda n: n in (1, 3), "use 1 for grey or 3 for RGB images", "channels")
         _check(self, lambda x: x >= 0, "use 0 or more", "min_error_reduction", "restarts")

@@ -237,6 +237,7 @@ class PCDNet(Engine):
             return torch.from_numpy(decomposition.background).permute(2, 0, 1).to(self.prototypes)
         if image is None:
             raise PcdnetError("the background of this model follows from the image; give ", Setting("image"))
+        self._check_size(image.shape[1], image.shape[2])
         own = self.own_backgrounds(image[None])
         return None if own is None else own[0]
 

@@ -59,6 +59,8 @@ class SearchPlan:
         bank = bank.map(Tensor.detach)
         Geometry.for_overhang(image_size, bank.frame, config.overhang)
         tight, offset = bank.tight()
+        if config.background == "moving":  # images are searched over what they see of it
+            tight = dataclasses.replace(tight, background=None)
         geometry = Geometry.for_overhang(image_size, tight.frame, config.overhang)
         (h, w), (my, mx), background = bank.frame, geometry.padding, tight.background
         kernels = EvidenceKernels(tight.prototypes, tight.masks, config.channels)

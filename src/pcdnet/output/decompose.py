@@ -69,7 +69,7 @@ def decompose_files(
     formats
         What to write: some of json, coco, png, csv and parquet, in a list or in a text with commas.
     resize
-        Resize images to the size of the model's background; without it, images of another size are skipped.
+        Resize images to the size of the model's still background; without it, images of another size are skipped.
     stride
         Use every n-th frame of videos.
     force
@@ -105,7 +105,9 @@ def decompose_files(
         source = RunFolder.open(source).load_model(device)
     model = source
     if resize and model.image_size is None:
-        raise PcdnetError("the model has no background, so images may have any size; leave out ", Setting("resize"))
+        raise PcdnetError(
+            "the model has no still background, so images need no resizing; leave out ", Setting("resize")
+        )
     settings = {"pcdnet": pcdnet.__version__, "model": _digest(model), "resize": resize}
     with Journal(out, settings, force=force) as journal:
         pictures = any(each.writer is None for each in chosen)
