@@ -48,13 +48,12 @@ def make_grey_workbench(folder: Path) -> Workbench:
 def make_own_workbench(folder: Path, kind: Background) -> Workbench:
     """The workbench of a grey model whose backgrounds differ from picture to picture, and with three samples.
 
-    Behind the objects of all of them is a part of one slow slope, large enough for a camera to move over.
+    Behind their objects are parts of one large picture: a slow slope or, for a camera to know its way, noise.
     """
     rng = torch.Generator().manual_seed(5)
     bank = random_bank(rng, 4, (12, 10), (1, 60, 80), torch.float32)
-    assert bank.background is not None
-    if kind == "moving":  # smooth pictures look alike wherever one looks
-        bank = dataclasses.replace(bank, background=torch.rand(1, 60, 80, generator=rng) / 2)
+    whole = torch.rand(1, 60, 80, generator=rng) / 2 if kind == "moving" else bank.background
+    assert whole is not None
     config = ModelConfig(
         num_prototypes=4,
         prototype_size=(12, 10),
@@ -64,8 +63,6 @@ def make_own_workbench(folder: Path, kind: Background) -> Workbench:
         background=kind,
         min_error_reduction=0.5,
     )
-    whole = bank.background
-    assert whole is not None
     parts = [dataclasses.replace(bank, background=whole[:, 9 * n : 9 * n + 40, 7 * n : 7 * n + 56]) for n in range(3)]
     images = torch.stack([random_scene(rng, part, (40, 56), 1, 2, 0.0) for part in parts])
     pixels = (255 * images).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
