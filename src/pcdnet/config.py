@@ -17,7 +17,7 @@ from pcdnet.errors import PcdnetError, Setting
 
 ColourModule = Literal["least_squares", "network", "none"]
 Localization = Literal["phase", "error_reduction"]
-Init = Literal["constant", "images"]
+Init = Literal["constant", "images", "shapes"]
 Background = Literal["black", "still", "plain", "moving"]
 
 
@@ -103,7 +103,8 @@ class TrainConfig:
     cooldown: float = 0.25
     """Share of the steps, at the end, over which the learning rate falls to a twentieth."""
     init: Init = "constant"
-    """What training starts from: the paper's grey squares (constant), or shapes that stand out in images (images)."""
+    """What training starts from: the paper's grey squares (constant), what stands out most in images (images), or every
+    shape that stands out again and again, faint and small ones too, parts joined, counters left out (shapes)."""
     noise: float = 0.5
     """Half width of the uniform noise on prototypes in the first steps."""
     noise_probability: float = 0.8

@@ -50,7 +50,7 @@ def test_ripples_as_wide_as_the_image_are_clutter_and_no_blobs() -> None:
     found = find_foreground(images, np.full((1, 40, 60, 3), 30 / 255, np.float32), (12, 18))
     assert found.clutter[10].all()
     assert not found.clutter[25:].any()
-    assert {blob.top for blob in found.blobs} == {30}
+    assert {blob.top for blob in found.clear()} == {30}
 
 
 def test_joined_blobs_cover_what_each_of_them_covers() -> None:

@@ -60,7 +60,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
     some = some_of(images)
     backdrop = choose_background(some, largest, tiles=tiles)
     behind = behind_images(backdrop.kind, some, learned_picture(backdrop.kind, some, largest))
-    blobs = find_foreground(some, behind, largest).blobs
+    blobs = find_foreground(some, behind, largest).clear()
     seeds = find_seeds(blobs, MOST_PROTOTYPES, largest, np.random.default_rng(seed))
     frame = _frame(seeds, largest)
     per_image = np.bincount([blob.image for blob in blobs], minlength=len(some))
@@ -83,7 +83,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
     )
     batch = max(1, min(32, BATCH_PIXELS // (H * W), N))
     steps = max(200, min(1000, IMAGES // batch))
-    start = TrainConfig(init="images", learning_rate=0.005, noise_steps=0, mask_noise=0.3, settle=True)
+    start = TrainConfig(init="shapes", learning_rate=0.005, noise_steps=0, mask_noise=0.3, settle=True)
     train = dataclasses.replace(start, steps=steps, batch=batch, validate_every=max(1, steps // 4), seed=seed)
     reasons = (
         f"{N:,} {'tiles' if tiles else 'images'} of {H}x{W} in {'colour' if C == 3 else 'grey'}",

@@ -19,6 +19,8 @@ LEAST_CONTRAST = 0.04
 """Differences below this are never foreground: images without noise have other flaws, such as compression."""
 LEAST_PIXELS = 4
 """Smaller blobs are specks."""
+LEAST_SHARE = 0.15
+"""Blobs with less than this share of the typical blob's energy are faint."""
 COMES_AND_GOES = 0.1
 """What is not there in this share of the images is no part of the background."""
 CLUTTERED = 0.2
@@ -57,11 +59,15 @@ class Foreground:
     """What stands out in some of the images."""
 
     blobs: list[Blob]
-    """The pieces that may be objects."""
+    """The pieces, large ones too."""
     threshold: float
     """Differences from the background above this are foreground."""
     clutter: Bool[np.ndarray, "H W"]
     """Where pieces that are too large for an object come again and again."""
+
+    def clear(self) -> list[Blob]:
+        """The blobs that lie outside the clutter."""
+        return [blob for blob in self.blobs if not _inside(blob, self.clutter)]
 
 
 def still_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int]) -> Float32[np.ndarray, "H W C"]:
@@ -112,7 +118,13 @@ def find_foreground(
         blobs += found
         large += too_large
     clutter = large >= CLUTTERED * len(images)
-    return Foreground([blob for blob in blobs if not _inside(blob, clutter)], threshold, clutter)
+    return Foreground(blobs, threshold, clutter)
+
+
+def strong(blobs: list[Blob]) -> list[Blob]:
+    """The blobs without faint ones: those with less than LEAST_SHARE of the typical blob's energy."""
+    least = LEAST_SHARE * typical_energy(blobs)
+    return [blob for blob in blobs if blob.energy >= least]
 
 
 def typical_energy(blobs: list[Blob]) -> float:

@@ -21,7 +21,7 @@ from jaxtyping import Float32, Float64, Int64, UInt8
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
 from pcdnet.training.backdrop import behind_images
-from pcdnet.training.foreground import Blob, find_foreground, joined, some_of
+from pcdnet.training.foreground import Blob, find_foreground, joined, some_of, strong
 from pcdnet.training.reset import COPY_NOISE
 
 NEAR = 0.5
@@ -56,20 +56,30 @@ class Seeds:
 
 @torch.no_grad()
 def init_from_images(
-    model: PCDNet, images: UInt8[np.ndarray, "N H W C"], picture: Float32[np.ndarray, "Y X C"] | None, seed: int
+    model: PCDNet,
+    images: UInt8[np.ndarray, "N H W C"],
+    picture: Float32[np.ndarray, "Y X C"] | None,
+    seed: int,
+    *,
+    every_shape: bool = True,
 ) -> None:
     """Start a model from the images: its background, and as many prototypes as there are shapes to take.
 
-    `picture` is the first background of a model that learns one.
+    `picture` is the first background of a model that learns one. Without `every_shape` only what stands out
+    most counts.
     """
     if model.background is not None and picture is not None:
         model.background.copy_(torch.from_numpy(picture).permute(2, 0, 1))
     rng, some = np.random.default_rng(seed), some_of(images)
     behind = behind_images(model.config.background, some, picture)
     found = find_foreground(some, behind, model.config.prototype_size)
-    if model.ignored is not None:
-        model.ignored.copy_(torch.from_numpy(found.clutter))
-    seeds = find_seeds(found.blobs, model.config.num_prototypes, model.config.prototype_size, rng)
+    count, frame = model.config.num_prototypes, model.config.prototype_size
+    if not every_shape:
+        seeds = choose_seeds(strong(found.blobs), count, frame, rng)
+    else:
+        seeds = find_seeds(found.clear(), count, frame, rng)
+        if model.ignored is not None:
+            model.ignored.copy_(torch.from_numpy(found.clutter))
     n = len(seeds.prototypes)
     model.prototypes[:n] = torch.from_numpy(seeds.prototypes)
     model.masks[:n] = torch.from_numpy(seeds.masks) * (2 * SURE - 1) + (1 - SURE)

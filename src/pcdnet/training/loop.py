@@ -107,8 +107,9 @@ class Trainer:
         """Give the bank its first values: those of another model, shapes in the images, or the paper's constants."""
         if start is not None:
             self._model.load_state_dict(start.state_dict())
-        elif self._config.train.init == "images":
-            init_from_images(self._model, self._images, self._picture, self._config.train.seed)
+        elif self._config.train.init != "constant":
+            train = self._config.train
+            init_from_images(self._model, self._images, self._picture, train.seed, every_shape=train.init == "shapes")
         elif self._model.background is not None and self._picture is not None:
             with torch.no_grad():
                 self._model.background.copy_(torch.from_numpy(self._picture).permute(2, 0, 1))
