@@ -13,7 +13,7 @@ from pcdnet.model.network import PCDNet
 from pcdnet.run import Origin, RunFolder
 
 GREY = ModelConfig(
-    num_prototypes=2, prototype_size=(5, 5), max_objects=2, peaks_per_prototype=2, channels=1, background=True
+    num_prototypes=2, prototype_size=(5, 5), max_objects=2, peaks_per_prototype=2, channels=1, background="still"
 )
 """A small grey model with a background."""
 
