@@ -15,7 +15,7 @@ from pcdnet.run import Origin, RunFolder
 ENDED = (0, 3)
 """The exit codes of a training that came to its end, whatever it is worth: those of a few steps are worth little."""
 GREY = ModelConfig(
-    num_prototypes=2, prototype_size=(5, 5), max_objects=2, peaks_per_prototype=2, channels=1, background=True
+    num_prototypes=2, prototype_size=(5, 5), max_objects=2, peaks_per_prototype=2, channels=1, background="still"
 )
 """A small grey model with a background."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -120,9 +121,10 @@ def test_a_field_is_read_by_its_name_of_version_0_1(old: str, new: str, data: st
 @pytest.mark.parametrize(
     ("field", "old", "new"), [(field, *pair) for field, pairs in RENAMED_VALUES.items() for pair in pairs.items()]
 )
-def test_a_value_is_read_by_its_name_of_version_0_1(field: str, old: str, new: str) -> None:
+def test_a_value_is_read_by_its_name_of_version_0_1(field: str, old: str | bool, new: str) -> None:
     section, _, name = field.partition(".")
-    assert Config.from_toml(f'[{section}]\n{name} = "{old}"\n') == Config().with_fields({field: new})
+    written = json.dumps(old)  # texts and truth values are written in TOML as in JSON
+    assert Config.from_toml(f"[{section}]\n{name} = {written}\n") == Config().with_fields({field: new})
     assert old not in get_args(FIELDS[field])
 
 
@@ -177,7 +179,7 @@ def test_a_misspelt_section_names_the_right_one() -> None:
     [
         ("num_prototypes = 3.0", "3.0; use a whole number"),
         ("num_prototypes = true", "True; use a whole number"),
-        ("background = 1", "1; use true or false"),
+        ("background = 1", "1; use 'black' or 'still' or 'plain' or 'moving'"),
         ("prototype_size = 25", "25; use two whole numbers"),
         ("prototype_size = [25]", "use two whole numbers"),
         ("prototype_size = [25.0, 25]", "use two whole numbers"),
@@ -203,7 +205,7 @@ def test_every_number_has_a_range() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *((f"model.{name}", 0) for name in ("num_prototypes", "max_objects", "peaks_per_prototype")),
+        *((f"model.{name}", 0) for name in ("num_prototypes", "max_objects", "peaks_per_prototype", "rounds")),
         ("model.prototype_size", (25, 1)),
         ("model.channels", 2),
         *((f"model.{name}", 1.1) for name in ("min_visible", "min_solid")),
@@ -228,8 +230,9 @@ def test_a_value_out_of_range_is_refused_by_name(field: str, value: Any) -> None
         (Setting("train.learning_rate", 0.5), "--train.learning-rate 0.5"),
         (Setting("train.learning_rate", 2.0), "--train.learning-rate 2"),
         (Setting("train.seed", 10), "--train.seed 10"),
-        (Setting("model.background", True), "--model.background"),
-        (Setting("model.background", False), "--model.no-background"),
+        (Setting("model.background", "still"), "--model.background still"),
+        (Setting("train.settle", True), "--train.settle"),
+        (Setting("train.settle", False), "--train.no-settle"),
         (Setting("model.colour", "least_squares"), "--model.colour least_squares"),
         (Setting("resize"), "--resize"),
         (Setting("grey", True), "--grey"),

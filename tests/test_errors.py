@@ -14,7 +14,7 @@ from pcdnet.errors import Interrupted, PcdnetError, Setting
     [
         (Setting("model.prototype_size", (30, 30)), "prototype_size=(30, 30)"),
         (Setting("model.colour", "none"), "colour='none'"),
-        (Setting("model.background", False), "background=False"),
+        (Setting("model.background", "black"), "background='black'"),
         (Setting("model.restarts", 0), "restarts=0"),
         (Setting("train.steps"), "steps"),
         (Setting("out"), "out"),

@@ -357,7 +357,7 @@ def test_models_of_one_channel_see_grey(tmp_path: Path) -> None:
 def test_the_command_of_a_run_trains_the_same_again(preset: str) -> None:
     base = Config.preset(preset)
     changes = {"model.prototype_size": (7, 9), "model.min_error_reduction": 1e-5, "loss.l1": 1e-7, "train.seed": 11}
-    config = base.with_fields({**changes, "model.background": not base.model.background})
+    config = base.with_fields({**changes, "model.background": "plain", "train.settle": True})
     view = View(
         crop=(1, 2, 30, 31), resize=(20, 21), stride=3, grey=True, values=(-2.5, 1100), tiles=64, ignore=(1,) * 4
     )

@@ -17,7 +17,8 @@ from pcdnet.errors import PcdnetError, Setting
 
 ColourModule = Literal["least_squares", "network", "none"]
 Localization = Literal["phase", "error_reduction"]
-Init = Literal["constant", "images"]
+Init = Literal["constant", "images", "shapes"]
+Background = Literal["black", "still", "plain", "moving"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,12 +39,15 @@ class ModelConfig:
     """Channels of the images: 1 for grey, 3 for RGB."""
     colour: ColourModule = "least_squares"
     """Where an object's colour comes from: least_squares, network (as in the paper) or none (always 1)."""
-    background: bool = False
-    """Whether a static background is learned; without it objects are painted over black."""
+    background: Background = "black"
+    """What is behind the objects: black; one still picture, learned; a plain surface of paper and light, made for each
+    image from the image itself; or one large picture that a moving camera looks at, learned."""
     min_error_reduction: float = 0.1
     """Smallest fall of the squared error, summed over pixels and channels, that justifies one more object."""
     restarts: int = 6
     """How often an image that greedy selection explains badly is searched again at most; 0 turns refinement off."""
+    rounds: int = 1
+    """How often places are proposed: from the second time on, for what is left over, which finds small things."""
     overhang: float = 0.5
     """How much of the smallest frame that holds every object may lie outside the image, as a share of its sides."""
     max_colour: float = 1.5
@@ -54,7 +58,9 @@ class ModelConfig:
     """Least share of an object's mask in which it must explain the image better than the background does."""
 
     def __post_init__(self) -> None:
-        _check(self, lambda n: n >= 1, "use 1 or more", "num_prototypes", "max_objects", "peaks_per_prototype")
+        _check(
+            self, lambda n: n >= 1, "use 1 or more", "num_prototypes", "max_objects", "peaks_per_prototype", "rounds"
+        )
         _check(self, lambda sides: min(sides) >= 2, "use 2 or more pixels a side", "prototype_size")
         _check(self, lambda n: n in (1, 3), "use 1 for grey or 3 for RGB images", "channels")
         _check(self, lambda x: x >= 0, "use 0 or more", "min_error_reduction", "restarts")
@@ -97,7 +103,8 @@ class TrainConfig:
     cooldown: float = 0.25
     """Share of the steps, at the end, over which the learning rate falls to a twentieth."""
     init: Init = "constant"
-    """What training starts from: the paper's grey squares (constant), or shapes that stand out in images (images)."""
+    """What training starts from: the paper's grey squares (constant), what stands out most in images (images), or every
+    shape that stands out again and again, faint and small ones too, parts joined, counters left out (shapes)."""
     noise: float = 0.5
     """Half width of the uniform noise on prototypes in the first steps."""
     noise_probability: float = 0.8
@@ -114,6 +121,8 @@ class TrainConfig:
     """Share of the steps after which prototypes are no longer reset, so that the bank settles."""
     validate_every: int = 250
     """Steps between two validations; the best weights are kept."""
+    settle: bool = False
+    """Whether prototypes that turn out to be superfluous are removed when training is over."""
     seed: int = 0
     """Seed of everything random."""
 
@@ -236,7 +245,11 @@ RENAMED = {
     "train.heal_until": "reset_until",
 }
 """Fields by the names that they had in version 0.1; configurations with these are read."""
-RENAMED_VALUES = {"model.colour": {"solve": "least_squares"}, "model.localization": {"gain": "error_reduction"}}
+RENAMED_VALUES: dict[str, dict[object, str]] = {
+    "model.colour": {"solve": "least_squares"},
+    "model.localization": {"gain": "error_reduction"},
+    "model.background": {True: "still", False: "black"},
+}
 """The same for the values of fields."""
 
 
@@ -253,7 +266,7 @@ def _section(kind: type[Any], name: str, table: dict[str, Any], source: str) -> 
             raise PcdnetError(f"{source} has an unknown field {name}.{key}{_hint(key, hints)}; {known}")
         if key in values:
             raise PcdnetError(f"{source} sets {name}.{key} twice, once by an older name; keep one of the two")
-        if isinstance(value, str):
+        if isinstance(value, str | bool):
             value = RENAMED_VALUES.get(f"{name}.{key}", {}).get(value, value)
         values[key] = _checked(hints[key], f"{name}.{key}", value, source)
     return kind(**values)

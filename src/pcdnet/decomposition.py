@@ -84,6 +84,8 @@ class Decomposition:
     """Squared error of the reconstruction, summed over pixels and channels."""
     name: str = ""
     """Where the image came from."""
+    background: Float32[np.ndarray, "H W C"] | None = None
+    """What is behind the objects, where the model makes it for each image."""
 
     def __len__(self) -> int:
         return len(self.prototype_ids)

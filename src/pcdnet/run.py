@@ -35,7 +35,7 @@ from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import folder as made
 from pcdnet.files import whole_file
 from pcdnet.model.network import PCDNet
-from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, save_tensors
+from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_metadata, load_tensors, save_tensors
 from pcdnet.names import FILE as NAMES
 from pcdnet.names import Names
 from pcdnet.scene import Scenes
@@ -46,6 +46,8 @@ FILES = (CONFIG, ORIGIN, WEIGHTS, STATE, METRICS, NAMES, VERDICT, REPORT)
 """The files of a run; beside them there may be the folder TENSORBOARD."""
 HELD_OUT = 1000
 """Scenes that a run is scored on by default, at most."""
+SETTLED = "prototypes"
+"""What the weights say of a settled bank: how many prototypes are left."""
 GO_ON = Setting("resume", True)
 
 
@@ -203,17 +205,36 @@ class RunFolder:
         if not self.has_weights:
             raise PcdnetError(f"{self.path} has no weights yet; train it to its first validation with ", GO_ON)
         tensors, words = load_tensors(weights)
+        config = dataclasses.replace(self.config.model, num_prototypes=self.num_prototypes)
         background = tensors.get("background")
         size = None if background is None or background.ndim != 3 else (background.shape[1], background.shape[2])
-        model = PCDNet(self.config.model, size)
+        model = PCDNet(config, size)
         fill(model, tensors, weights)
         model.names = self.names()
         model.values = self.origin.view.values or _numbers(json.loads(words.get("values", "null")), 2)
         return model.to(target).eval()
 
-    def save_weights(self, model: PCDNet) -> None:
-        """Keep this model as the best so far."""
-        self._save(WEIGHTS, dict(model.state_dict()), {})
+    @property
+    def num_prototypes(self) -> int:
+        """How many prototypes the model has: fewer than were trained, once the bank is settled."""
+        settled = self._settled()
+        return self.config.model.num_prototypes if settled is None else settled
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether training is over and superfluous prototypes are gone."""
+        return self._settled() is not None
+
+    def _settled(self) -> int | None:
+        if not self.has_weights:
+            return None
+        number = load_metadata(self.path / WEIGHTS).get(SETTLED, "")
+        return int(number) if number.isdecimal() and 0 < int(number) <= self.config.model.num_prototypes else None
+
+    def save_weights(self, model: PCDNet, *, settled: bool = False) -> None:
+        """Keep this model as the best so far or, `settled`, as the last, perhaps with fewer prototypes."""
+        words = {SETTLED: str(model.config.num_prototypes)} if settled else {}
+        self._save(WEIGHTS, dict(model.state_dict()), words)
 
     def save_state(self, tensors: dict[str, Tensor], words: Mapping[str, Any]) -> None:
         """Keep all that training needs to go on."""
@@ -267,7 +288,7 @@ class RunFolder:
 
     def names(self) -> Names:
         """What people call the prototypes, and the distinct colours that they come in."""
-        return Names.read(self.path, self.config.model.num_prototypes, self.config.model.channels)
+        return Names.read(self.path, self.num_prototypes, self.config.model.channels)
 
     def keep_names(self, names: Names) -> None:
         """Keep these names and colours."""

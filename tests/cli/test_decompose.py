@@ -226,7 +226,7 @@ def test_work_that_was_interrupted_goes_on_from_there(
     [
         (["--format", "xml"], "no format 'xml'; use some of json"),
         (["--stride", "0"], "--stride 0 cannot be used; give 1"),
-        (["--resize"], "has no background, so images may have any size; leave out --resize"),
+        (["--resize"], "has no still background, so images need no resizing; leave out --resize"),
         (["--device", "moon"], "device 'moon' cannot be used"),
     ],
 )

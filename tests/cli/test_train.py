@@ -76,8 +76,8 @@ def test_the_preset_gives_the_defaults(preset: str) -> None:
 
 
 def test_options_change_what_they_name_and_nothing_else() -> None:
-    command = parsed("--preset", "ngsim", "--model.no-background", "--loss.tv", "3", "--train.steps=500", "--seed", "4")
-    assert command.changes() == {"model.background": False, "loss.tv": 3.0, "train.steps": 500, "train.seed": 4}
+    command = parsed("--preset", "ngsim", "--train.settle", "--loss.tv", "3", "--train.steps=500", "--seed", "4")
+    assert command.changes() == {"train.settle": True, "loss.tv": 3.0, "train.steps": 500, "train.seed": 4}
     assert config_of(command).with_fields(command.changes()) == Config.preset("ngsim").with_fields(command.changes())
 
 
@@ -92,11 +92,19 @@ def test_options_of_version_0_1_are_taken(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "old", "new"), [(field, *pair) for field, pairs in RENAMED_VALUES.items() for pair in pairs.items()]
+    ("field", "old", "new"),
+    [(field, *pair) for field, pairs in RENAMED_VALUES.items() for pair in pairs.items() if isinstance(pair[0], str)],
 )
 def test_values_of_version_0_1_are_taken(field: str, old: str, new: str) -> None:
     assert parsed(f"--{field}", old).changes() == parsed(f"--{field}={old}").changes() == {field: new}
     assert parsed("--data", old).data == old
+
+
+@pytest.mark.parametrize(("old", "new"), [("background", "still"), ("no-background", "black")])
+def test_flags_of_version_0_1_that_take_a_value_now_are_taken(old: str, new: str) -> None:
+    for words in ([f"--model.{old}"], [f"--model.{old}", "--seed", "4"], ["--seed", "4", f"--model.{old}"]):
+        assert parsed(*words).changes()["model.background"] == new
+    assert parsed("--model.background", "plain").changes() == {"model.background": "plain"}
 
 
 def test_a_used_folder_is_kept_unless_forced(

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pcdnet.config import Config, ModelConfig
+from pcdnet.config import Background, Config, ModelConfig
 from pcdnet.data import tetrominoes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
@@ -43,11 +43,11 @@ def random_batch(seed: int, count: int = 4) -> tuple[PrototypeBank, Tensor]:
 
 
 def random_model(
-    seed: int, *, background: bool = False, images: int = 6, restarts: int = 0, **fields: Any
+    seed: int, *, background: Background = "black", images: int = 6, restarts: int = 0, **fields: Any
 ) -> tuple[PCDNet, Tensor]:
     """A small model of random prototypes, and noisy images of up to four objects that overlap and hang over borders."""
     rng = torch.Generator().manual_seed(seed)
-    bank = random_bank(rng, 3, FRAME, (3, *SIZE) if background else None, torch.float32)
+    bank = random_bank(rng, 3, FRAME, (3, *SIZE) if background != "black" else None, torch.float32)
     scenes = torch.stack([random_scene(rng, bank, SIZE, 3, b % 5, 0.02) for b in range(images)])
     model = PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background=background, restarts=restarts, **fields))
     if model.colour is not None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from pcdnet.config import ModelConfig
+from pcdnet.config import Background, ModelConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
 from pcdnet.model.evidence import Quadratics
@@ -115,9 +115,9 @@ def test_the_palette_of_some_images_colours_them_as_that_of_all() -> None:
     torch.testing.assert_close(part, whole)
 
 
-@pytest.mark.parametrize("background", [True, False])
+@pytest.mark.parametrize("background", ["still", "black"])
 @pytest.mark.parametrize("colour", ["least_squares", "network"])
-def test_colours_of_placed_objects_are_those_that_selection_chose_them_for(colour: str, background: bool) -> None:
+def test_colours_of_placed_objects_are_those_that_selection_chose_them_for(colour: str, background: Background) -> None:
     model, images = random_model(2, background=background, colour=colour, restarts=0)
     with torch.no_grad():
         where, bank = model(images).placement, model.bank()
@@ -126,8 +126,9 @@ def test_colours_of_placed_objects_are_those_that_selection_chose_them_for(colou
         if model.colour is not None:
             found = network_colours(images, bank.masks[index], frames, model.colour)
         else:
+            behind = None if bank.background is None else bank.background[None]
             found = least_squares_colours(
-                images, bank.background, bank.prototypes[index], bank.masks[index], frames, model.config.max_colour
+                images, behind, bank.prototypes[index], bank.masks[index], frames, model.config.max_colour
             )
     assert where.exists.sum() > 5
     torch.testing.assert_close(found, where.colour, atol=1e-4, rtol=1e-4)

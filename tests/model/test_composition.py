@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -25,7 +26,7 @@ class Scene(NamedTuple):
     background: Tensor
 
 
-def scene(rng: torch.Generator) -> Scene:
+def scene(rng: torch.Generator, backgrounds: int = 1) -> Scene:
     """Two images of two channels with three and two objects, over each other and over the border."""
     row, column = torch.tensor([[-2, 1, 2], [5, 0, 3]]), torch.tensor([[0, 1, 2], [7, -2, 3]])
     exists = torch.tensor([[True, True, True], [True, True, False]])
@@ -34,7 +35,7 @@ def scene(rng: torch.Generator) -> Scene:
         masks=torch.rand(2, 3, 4, 3, generator=rng, dtype=torch.float64),
         colour=torch.rand(2, 3, 2, generator=rng, dtype=torch.float64),
         frames=Frames(GEOMETRY, row, column, exists),
-        background=torch.rand(2, 7, 9, generator=rng, dtype=torch.float64),
+        background=torch.rand(backgrounds, 2, 7, 9, generator=rng, dtype=torch.float64),
     )
 
 
@@ -49,11 +50,12 @@ def layers(given: Scene, b: int) -> list[tuple[Tensor, Tensor]]:
     return found
 
 
-def test_painting_is_the_equation_on_the_full_canvas(rng: torch.Generator) -> None:
-    given = scene(rng)
+@pytest.mark.parametrize("backgrounds", [1, 2])
+def test_painting_is_the_equation_on_the_full_canvas(backgrounds: int, rng: torch.Generator) -> None:
+    given = scene(rng, backgrounds)
     painted = compose(*given)
     for b in range(2):
-        G = given.background
+        G = given.background.expand(2, -1, -1, -1)[b]
         for T, M in reversed(layers(given, b)):
             G = T * M + (1 - M) * G
         torch.testing.assert_close(painted[b], G)
@@ -63,10 +65,10 @@ def test_painting_front_to_back_gives_the_same_picture(rng: torch.Generator) -> 
     given = scene(rng)
     painted = compose(*given)
     for b in range(2):
-        shown, clear = torch.zeros_like(given.background), torch.ones_like(given.background[:1])
+        shown, clear = torch.zeros_like(given.background[0]), torch.ones_like(given.background[0, :1])
         for T, M in layers(given, b):
             shown, clear = painted_behind(shown, clear, M, T)
-        torch.testing.assert_close(painted[b], shown + clear * given.background)
+        torch.testing.assert_close(painted[b], shown + clear * given.background[0])
 
 
 def test_what_a_frame_covered_is_what_those_behind_it_show(rng: torch.Generator) -> None:
@@ -82,8 +84,9 @@ def test_what_a_frame_covered_is_what_those_behind_it_show(rng: torch.Generator)
         torch.testing.assert_close(covered[windows.image, n], windows.cut(canvas(rest, GEOMETRY)))
 
 
-def test_gradients_of_painting_are_right(rng: torch.Generator) -> None:
-    given = scene(rng)
+@pytest.mark.parametrize("backgrounds", [1, 2])
+def test_gradients_of_painting_are_right(backgrounds: int, rng: torch.Generator) -> None:
+    given = scene(rng, backgrounds)
     inputs = tuple(x.requires_grad_() for x in (given.prototypes, given.masks, given.colour, given.background))
     assert torch.autograd.gradcheck(lambda p, m, c, b: compose(p, m, c, given.frames, b), inputs)
 

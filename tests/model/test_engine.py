@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -11,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis.strategies import integers
 from torch import Tensor
 
-from pcdnet.config import Config, ModelConfig
+from pcdnet.config import Background, Config, ModelConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
+from pcdnet.model.placement import Placement
 from tests.model.models import CONFIG, FRAME, SIZE, random_batch, random_model, tetromino_batch, true_model
 from tests.oracle.scenes import random_bank, random_scene, random_weights
 
@@ -88,12 +90,12 @@ def test_any_size_works_even_a_prototype_as_large_as_the_image(frame: tuple[int,
 
 
 @pytest.mark.parametrize("colour", ["least_squares", "network", "none"])
-@pytest.mark.parametrize("background", [False, True])
-def test_gradients_of_the_whole_are_right_for_a_fixed_choice(colour: str, background: bool) -> None:
+@pytest.mark.parametrize("background", ["black", "still"])
+def test_gradients_of_the_whole_are_right_for_a_fixed_choice(colour: str, background: Background) -> None:
     """Objects apart from each other: a small change of the bank leaves the choice as it is."""
     rng = torch.Generator().manual_seed(11)
     C, size = 3, (16, 22)
-    bank = random_bank(rng, 2, (7, 7), (C, *size) if background else None, torch.float64)
+    bank = random_bank(rng, 2, (7, 7), (C, *size) if background == "still" else None, torch.float64)
     config = ModelConfig(
         num_prototypes=2,
         prototype_size=(7, 7),
@@ -176,7 +178,7 @@ def test_explaining_as_in_evaluation_changes_nothing_in_a_model_that_trains(colo
 
 
 def test_values_outside_0_to_1_are_painted_as_their_limits() -> None:
-    model, images = random_model(2, background=True)
+    model, images = random_model(2, background="still")
     wild = copy.deepcopy(model)
     with torch.no_grad():
         for values in wild.parameters():
@@ -199,14 +201,48 @@ def test_a_new_model_starts_as_in_the_paper() -> None:
 
 
 def test_a_background_needs_the_size_of_the_images() -> None:
-    with pytest.raises(PcdnetError, match="background=True needs the size of the images; give image_size"):
-        PCDNet(dataclasses.replace(CONFIG, background=True))
-    assert PCDNet(dataclasses.replace(CONFIG, background=True), SIZE).image_size == SIZE
+    with pytest.raises(PcdnetError, match="background='still' needs the size of its picture; give image_size"):
+        PCDNet(dataclasses.replace(CONFIG, background="still"))
+    assert PCDNet(dataclasses.replace(CONFIG, background="still"), SIZE).image_size == SIZE
     assert PCDNet(CONFIG).image_size is None
 
 
 def test_images_of_another_size_than_the_background_are_refused(rng: torch.Generator) -> None:
     bank = random_bank(rng, 3, FRAME, (3, *SIZE), torch.float32)
-    model = PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background=True))
+    model = PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background="still"))
     with pytest.raises(PcdnetError, match="40x40 do not fit the background of 32x28"):
         model(torch.zeros(1, 3, 40, 40))
+
+
+@torch.no_grad()
+def test_a_second_round_finds_a_small_thing_that_few_peaks_miss() -> None:
+    """Two large things have the only two peaks of a small one: those places explain more of the error."""
+    y, x = torch.arange(9)[:, None] - 4, torch.arange(9) - 4
+    masks = torch.stack([(y.square() + x.square() <= radius**2).float() for radius in (4, 1)])
+    bank, image = PrototypeBank(torch.ones_like(masks), masks), torch.zeros(1, 3, 30, 40)
+    places = [(0, 2, 2), (0, 15, 18), (1, 4, 28)]
+    for (p, row, column), brightness in zip(places, (0.9, 0.8, 0.4), strict=True):
+        image[0, :, row : row + 9, column : column + 9] += brightness * masks[p]
+    fields: dict[str, Any] = {"num_prototypes": 2, "prototype_size": (9, 9), "peaks_per_prototype": 2, "restarts": 0}
+    config = dataclasses.replace(CONFIG, localization="error_reduction", **fields)
+    one, two = (PCDNet.from_bank(bank, dataclasses.replace(config, rounds=n))(image) for n in (1, 2))
+
+    def objects(where: Placement) -> list[list[int]]:
+        return torch.stack([where.prototype, where.row, where.column], dim=-1)[where.exists].tolist()
+
+    assert sorted(objects(one.placement)) == sorted(map(list, places[:2]))
+    assert sorted(objects(two.placement)) == sorted(map(list, places))
+    torch.testing.assert_close(two.reconstruction, image, atol=1e-3, rtol=0)
+
+
+@torch.no_grad()
+def test_further_rounds_explain_no_image_worse() -> None:
+    for seed in range(3):
+        model, images = random_model(seed, background="still", peaks_per_prototype=1, min_error_reduction=0.01)
+        errors = []
+        for rounds in (1, 2, 3):
+            model.config = dataclasses.replace(model.config, rounds=rounds)
+            errors.append((model(images).reconstruction - images).square().flatten(1).sum(1))
+        assert (errors[1] <= errors[0] + 1e-4).all()
+        assert (errors[2] <= errors[1] + 1e-4).all()
+        assert (errors[1] < errors[0] - 0.01).any()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import integers, sampled_from
 from torch import Tensor
 
-from pcdnet.config import ColourModule, ModelConfig
+from pcdnet.config import Background, ColourModule, ModelConfig
 from pcdnet.model.inspection import Inspection, Proposal, inspect, locate
 from pcdnet.model.network import PCDNet
 from pcdnet.model.peaks import top_peaks
@@ -26,11 +26,16 @@ STRICT: dict[str, Any] = {"localization": "error_reduction", "min_visible": 0.6,
 
 
 def setting(
-    seed: int, colour: ColourModule = "least_squares", *, background: bool = False, restarts: int = 0, **fields: Any
+    seed: int,
+    colour: ColourModule = "least_squares",
+    *,
+    background: Background = "black",
+    restarts: int = 0,
+    **fields: Any,
 ) -> tuple[PCDNet, Tensor]:
     """A small model and an image of three objects, some of them overlapping."""
     rng = torch.Generator().manual_seed(seed)
-    bank = random_bank(rng, 4, FRAME, (3, *SIZE) if background else None, torch.float32)
+    bank = random_bank(rng, 4, FRAME, (3, *SIZE) if background != "black" else None, torch.float32)
     config = ModelConfig(
         num_prototypes=4,
         prototype_size=FRAME,
@@ -57,7 +62,7 @@ def street(seed: int) -> tuple[PCDNet, Tensor]:
         prototype_size=frame,
         max_objects=20,
         peaks_per_prototype=8,
-        background=True,
+        background="still",
         min_error_reduction=1.0,
         restarts=0,
         **STRICT,
@@ -88,15 +93,15 @@ def assert_steps_are_the_networks(model: PCDNet, image: Tensor) -> Inspection:
     return seen
 
 
-@given(seed=integers(0, 99), colour=sampled_from(COLOURS), background=sampled_from([True, False]))
+@given(seed=integers(0, 99), colour=sampled_from(COLOURS), background=sampled_from(["still", "black"]))
 @settings(deadline=None, max_examples=12)
-def test_the_steps_are_those_of_the_network(seed: int, colour: ColourModule, background: bool) -> None:
+def test_the_steps_are_those_of_the_network(seed: int, colour: ColourModule, background: Background) -> None:
     assert_steps_are_the_networks(*setting(seed, colour, background=background))
 
 
-@given(seed=integers(0, 99), colour=sampled_from(COLOURS), background=sampled_from([True, False]))
+@given(seed=integers(0, 99), colour=sampled_from(COLOURS), background=sampled_from(["still", "black"]))
 @settings(deadline=None, max_examples=12)
-def test_the_steps_are_those_of_a_strict_network_too(seed: int, colour: ColourModule, background: bool) -> None:
+def test_the_steps_are_those_of_a_strict_network_too(seed: int, colour: ColourModule, background: Background) -> None:
     assert_steps_are_the_networks(*setting(seed, colour, background=background, **STRICT))
 
 
@@ -129,9 +134,11 @@ def test_what_is_hidden_too_much_is_no_rival() -> None:
         assert strict >= 0.599
 
 
-@given(seed=integers(0, 99), background=sampled_from([True, False]))
+@given(seed=integers(0, 99), background=sampled_from(["still", "black"]))
 @settings(deadline=None, max_examples=8)
-def test_errors_fall_by_the_error_reductions_and_end_at_the_error_of_the_picture(seed: int, background: bool) -> None:
+def test_errors_fall_by_the_error_reductions_and_end_at_the_error_of_the_picture(
+    seed: int, background: Background
+) -> None:
     model, image = setting(seed, background=background)
     seen = inspect(model, image)
     for step, following in pairwise(seen.steps):
@@ -173,14 +180,14 @@ def assert_candidates_are_the_solid_peaks(model: PCDNet, image: Tensor, proposal
 def test_the_candidates_of_a_strict_search_are_the_solid_peaks_of_the_map_that_is_shown() -> None:
     flimsy = 0
     for seed in range(4):
-        model, image = setting(seed, background=True, **STRICT)
+        model, image = setting(seed, background="still", **STRICT)
         flimsy += assert_candidates_are_the_solid_peaks(model, image, inspect(model, image).proposals)
     assert flimsy > 0
 
 
-@given(seed=integers(0, 99), background=sampled_from([True, False]))
+@given(seed=integers(0, 99), background=sampled_from(["still", "black"]))
 @settings(deadline=None, max_examples=8)
-def test_the_candidates_are_the_peaks_of_the_map_that_is_shown(seed: int, background: bool) -> None:
+def test_the_candidates_are_the_peaks_of_the_map_that_is_shown(seed: int, background: Background) -> None:
     model, image = setting(seed, background=background)
     proposals = inspect(model, image).proposals
     for p in range(4):

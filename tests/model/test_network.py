@@ -80,7 +80,7 @@ def test_visible_masks_are_disjoint_and_fit_their_boxes(objects: int, peaks: int
 
 
 def test_a_decomposition_says_what_the_network_placed() -> None:
-    model, images = random_model(0, background=True, images=3)
+    model, images = random_model(0, background="still", images=3)
     with torch.no_grad():
         layers = model(images)
     where = layers.placement
@@ -195,15 +195,15 @@ def test_a_bank_that_does_not_fit_the_configuration_is_refused(rng: torch.Genera
     bank, _ = random_batch(1)
     with pytest.raises(PcdnetError, match="holds 3 prototypes of 9x8.*wants 4"):
         PCDNet.from_bank(bank, dataclasses.replace(CONFIG, num_prototypes=4))
-    with pytest.raises(PcdnetError, match="background=True but the bank has none"):
-        PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background=True))
+    with pytest.raises(PcdnetError, match="background='still' but the bank has none; give one"):
+        PCDNet.from_bank(bank, dataclasses.replace(CONFIG, background="still"))
     behind = random_bank(rng, 3, CONFIG.prototype_size, (1, *SIZE), torch.float32)
     with pytest.raises(PcdnetError, match="background has 1 channels, the configuration 3; set channels=1"):
-        PCDNet.from_bank(behind, dataclasses.replace(CONFIG, background=True))
+        PCDNet.from_bank(behind, dataclasses.replace(CONFIG, background="still"))
 
 
 def test_a_saved_model_decomposes_as_before(tmp_path: Path) -> None:
-    model, images = random_model(2, background=True, colour="network")
+    model, images = random_model(2, background="still", colour="network")
     model.names = Names(count=3, given={1: "cup"})
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")

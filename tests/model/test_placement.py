@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import torch
 
@@ -9,7 +11,7 @@ from pcdnet.config import Config
 from pcdnet.data import tetrominoes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
-from pcdnet.model.placement import to_placement
+from pcdnet.model.placement import Placement, in_front, to_placement
 from pcdnet.model.selection import EMPTY, select
 from tests.model.models import FRAME, SIZE, on_canvas, random_model, true_bank
 
@@ -75,3 +77,21 @@ def test_a_prototype_off_its_frames_centre_reaches_every_border() -> None:
         ).images
         found = model.decompose(images[0])
         assert (square, (row - 11, column - 3)) in [(thing.prototype, thing.position) for thing in found.objects]
+
+
+def placement(*prototypes: list[int]) -> Placement:
+    """Objects that differ in everything; EMPTY ones are at 0."""
+    which = torch.tensor(prototypes)
+    value = which.clamp(min=0).float()
+    return Placement(which, which.clamp(min=0) + 10, which.clamp(min=0) + 20, value[..., None], value / 2, value / 4)
+
+
+def test_found_objects_come_in_front_of_all_the_others_in_their_order() -> None:
+    found = placement([7, 5, EMPTY, EMPTY], [8, 6, 9, EMPTY], [4, EMPTY, EMPTY, EMPTY], [EMPTY] * 4)
+    others = placement([3, 1, EMPTY, EMPTY], [2, 3, 1, EMPTY], [3, 2, 1, 0], [1, 0, EMPTY, EMPTY])
+    both = in_front(found, others)
+    expected = [[7, 5, 3, 1], [8, 2, 3, 1], [3, 2, 1, 0], [1, 0, EMPTY, EMPTY]]
+    assert both.prototype.tolist() == expected
+    there, same = both.exists, placement(*expected)
+    for field in dataclasses.fields(Placement):
+        assert torch.equal(getattr(both, field.name)[there], getattr(same, field.name)[there]), field.name

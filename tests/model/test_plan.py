@@ -71,7 +71,7 @@ def test_nothing_searches_without_a_derived_plan(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_plan_is_kept_while_weights_and_configuration_stay_the_same(derived: list[tuple[int, int]]) -> None:
-    model, _ = random_model(1, background=True)
+    model, _ = random_model(1, background="still")
     plan = model.plan(SIZE)
     model.load_state_dict(model.state_dict())
     model.config = dataclasses.replace(model.config)
@@ -82,7 +82,7 @@ def test_the_plan_is_kept_while_weights_and_configuration_stay_the_same(derived:
 
 @pytest.mark.parametrize("part", ["prototypes", "masks", "background"])
 def test_the_plan_is_derived_anew_when_a_weight_changes(part: str) -> None:
-    model, images = random_model(1, background=True)
+    model, images = random_model(1, background="still")
     plan = model.plan(SIZE)
     before = model.decompose_all(pixels(images))
     with torch.no_grad():
@@ -123,7 +123,7 @@ def test_the_plans_of_a_few_image_sizes_are_kept_at_the_same_time(derived: list[
 
 
 def test_a_plan_made_in_inference_mode_serves_gradients_too() -> None:
-    model, images = random_model(3, background=True, restarts=6)
+    model, images = random_model(3, background="still", restarts=6)
     plan = None
     with torch.inference_mode():
         model(images)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from pcdnet.config import Background
 from pcdnet.data import tetrominoes
 from pcdnet.model import refinement
 from pcdnet.model.refinement import LEAST_CHANGE, MAX_OBJECTS_TO_RESTART, better, refine, sweep, unexplained
@@ -36,10 +37,10 @@ def test_refinement_fixes_what_greedy_gets_wrong() -> None:
     assert sum(refined[n].error > 1 for n in wrong) <= len(wrong) // 4
 
 
-@pytest.mark.parametrize("background", [True, False])
+@pytest.mark.parametrize("background", ["still", "black"])
 @pytest.mark.parametrize("colour", ["least_squares", "network", "none"])
 @torch.no_grad()
-def test_no_image_is_explained_worse(colour: str, background: bool) -> None:
+def test_no_image_is_explained_worse(colour: str, background: Background) -> None:
     changed = 0
     for seed in range(2):
         given, greedy = search(seed, colour=colour, background=background)
@@ -52,7 +53,7 @@ def test_no_image_is_explained_worse(colour: str, background: bool) -> None:
 @torch.no_grad()
 def test_a_refined_selection_is_worth_what_it_says() -> None:
     """Followed as a script, it reduces the error by as much: its colours hold for what is in front alone."""
-    given, greedy = search(1, background=True)
+    given, greedy = search(1, background="still")
     found = refine(given, greedy, restarts=6)
     assert (found.candidate != greedy.candidate).any()
     again = select(given, found.candidate)

@@ -52,7 +52,7 @@ def test_no_object_is_chosen_that_reduces_the_error_less_than_the_least() -> Non
 
 @torch.no_grad()
 def test_the_first_choice_is_the_best_of_all_candidates_painted_alone() -> None:
-    _, given = choices(1, background=True)
+    _, given = choices(1, background="still")
     found, bank = select(given), given.plan.tight
     assert bank.background is not None
     limit, K = given.plan.config.max_colour, given.candidates.peaks

@@ -16,7 +16,7 @@ def _model(min_solid: float) -> PCDNet:
         prototype_size=(8, 8),
         max_objects=2,
         channels=1,
-        background=True,
+        background="still",
         localization="error_reduction",
         restarts=0,
         min_solid=min_solid,

@@ -11,13 +11,23 @@ from torch import nn
 
 from pcdnet.config import Config
 from pcdnet.errors import PcdnetError
-from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, save_model, save_tensors
+from pcdnet.model.storage import (
+    CONFIG,
+    WEIGHTS,
+    checked_device,
+    fill,
+    load_metadata,
+    load_tensors,
+    save_model,
+    save_tensors,
+)
 from pcdnet.names import FILE, Names
+from pcdnet.run import load
 from tests.model.models import random_model
 
 
 def test_a_model_is_its_configuration_its_weights_and_its_names(tmp_path: Path) -> None:
-    model, _ = random_model(0, background=True)
+    model, _ = random_model(0, background="still")
     names = Names(count=3, given={2: "cup"})
     save_model(model.config, dict(model.state_dict()), names, tmp_path / "new" / "folder")
     folder = tmp_path / "new" / "folder"
@@ -32,7 +42,7 @@ def test_tensors_and_words_survive_a_file(tmp_path: Path) -> None:
     tensors = {"a": torch.arange(6).view(2, 3).T, "b": torch.ones(2, dtype=torch.float64, requires_grad=True)}
     save_tensors(tmp_path / "file", tensors, {"step": "7"})
     again, words = load_tensors(tmp_path / "file")
-    assert words == {"step": "7"}
+    assert words == load_metadata(tmp_path / "file") == {"step": "7"}
     assert all(torch.equal(again[name], values) for name, values in tensors.items())
 
 
@@ -42,6 +52,8 @@ def test_a_file_that_cannot_be_read_is_reported_with_the_cure(tmp_path: Path) ->
     (tmp_path / "file").write_bytes(b"not tensors at all")
     with pytest.raises(PcdnetError, match="cannot read .*file: .*; give another"):
         load_tensors(tmp_path / "file", "give another")
+    with pytest.raises(PcdnetError, match="cannot read .*file: .*; use a sound file, or train anew"):
+        load_metadata(tmp_path / "file")
 
 
 def test_a_file_that_cannot_be_written_is_reported_with_the_cure(tmp_path: Path) -> None:
@@ -66,6 +78,26 @@ def test_a_model_takes_the_weights_that_fit_it_and_no_others(tmp_path: Path) -> 
     fill(model, load_tensors(path)[0], path)
     assert model.weight.eq(1).all()
     assert not model.bias.any()
+
+
+def test_files_of_version_0_1_which_ignore_nothing_are_read(tmp_path: Path) -> None:
+    model, _ = random_model(0, background="still")
+    another, _ = random_model(1, background="still")
+    older = {name: values for name, values in another.state_dict().items() if name != "ignored"}
+    fill(model, older, tmp_path / WEIGHTS)
+    assert torch.equal(model.masks, another.masks)
+    assert model.ignored is not None
+    assert not model.ignored.any()
+
+
+def test_ignored_pixels_survive_a_file(tmp_path: Path) -> None:
+    model, _ = random_model(0, background="still")
+    assert model.ignored is not None
+    model.ignored[3:9, 4:] = True
+    model.save(tmp_path)
+    again = load(tmp_path)
+    assert again.ignored is not None
+    assert torch.equal(again.ignored, model.ignored)
 
 
 def test_a_device_is_named_and_there() -> None:

@@ -42,7 +42,7 @@ def compare(seed: int, colour: ColourModule, dtype: torch.dtype, tolerance: floa
         max_objects=4,
         peaks_per_prototype=2,
         channels=channels,
-        background=background,
+        background="still" if background else "black",
         colour=colour,
         min_error_reduction=0.05,
         **further,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import subprocess
 import sys
@@ -207,6 +208,8 @@ def test_an_object_alone_is_whole_though_others_hide_it() -> None:
         _, behind = object_pictures(hidden, BankArrays(masks, masks, background), canvas=True)
         assert (behind[2:5, 2:5] == 51).all()
         assert (behind[:2] == grey).all()
+    over = dataclasses.replace(hidden, background=np.ones((7, 7, 1), np.float32))
+    assert (object_pictures(over, BankArrays(masks, masks), canvas=True)[1][:2] == 128).all()
 
 
 def test_objects_of_crowded_scenes_are_cut_out_and_framed_in_the_colours_of_their_prototypes() -> None:

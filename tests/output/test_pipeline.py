@@ -30,7 +30,7 @@ SCENES = generate(6, seed=3)
 def model() -> PCDNet:
     """A grey model that finds bright squares in images of any size."""
     bank = PrototypeBank(torch.ones(2, 5, 5), torch.ones(2, 5, 5))
-    return PCDNet.from_bank(bank, dataclasses.replace(GREY, background=False))
+    return PCDNet.from_bank(bank, dataclasses.replace(GREY, background="black"))
 
 
 @pytest.fixture

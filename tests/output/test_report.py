@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pcdnet.config import Background
 from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.data.view import View
 from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.report import COLOURS, SHOWN, gallery, report, sightings, training_words, usual_colours, where
 from pcdnet.run import Origin, RunFolder
 from pcdnet.scene import Scenes
-from tests.runs import grey_run, true_run
+from tests.runs import GREY, grey_run, true_run
 
 MADE = generate(9, seed=5)
 SCENES = Scenes(images=MADE.images, labels=MADE.labels, name="nine scenes")
@@ -76,6 +81,35 @@ def test_a_background_and_grey_images_without_ground_truth_make_a_page(tmp_path:
     assert "Background" in text
     assert "FG-ARI" not in text
     assert "1 scenes: an array" in text
+
+
+@pytest.mark.parametrize("kind", ["plain", "moving"])
+def test_a_background_of_each_image_makes_a_page(kind: Background, tmp_path: Path) -> None:
+    behind = torch.rand(1, 30, 40, generator=torch.Generator().manual_seed(1)) / 2
+    shapes = torch.rand(2, 5, 5, generator=torch.Generator().manual_seed(0))
+    bank = PrototypeBank(shapes, torch.ones(2, 5, 5), behind if kind == "moving" else None)
+    model = PCDNet.from_bank(bank, dataclasses.replace(GREY, background=kind))
+    images = (255 * behind[:, 3:23, 4:34]).byte().permute(1, 2, 0)[None].numpy()
+    text = report(model, images, out=tmp_path / "page.html").path.read_text(encoding="utf-8")
+    assert ("the learned background" in text) == (kind == "moving")
+
+
+def test_where_superfluous_prototypes_went_the_page_says_whose_numbers_are_in_the_metrics(tmp_path: Path) -> None:
+    run = grey_run(tmp_path / "grey")
+    for step in (1, 2):
+        run.log(step=step, loss=0.5, in_use=2)
+    run.log(step=2, event="split", prototype=1, source=0)
+    scenes = np.full((1, 20, 30, 1), 51, np.uint8)
+    whole = report(run, scenes).path.read_text(encoding="utf-8")
+    assert "last split" in whole
+    assert "superfluous ones went" not in whole
+    first = run.load_model().bank().map(lambda values: values[:1])
+    one = PCDNet.from_bank(first, dataclasses.replace(GREY, num_prototypes=1))
+    run.save_weights(one, settled=True)
+    settled = report(run, scenes).path.read_text(encoding="utf-8")
+    assert "last split" not in settled
+    assert "The numbers are those of the 2 prototypes of the training; superfluous ones went afterwards." in settled
+    assert "of 2" in settled
 
 
 @pytest.mark.parametrize("kind", ["run", "model"])

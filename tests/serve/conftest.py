@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 from benchmarks.serve import serving
 
-from pcdnet.config import Config, ModelConfig
+from pcdnet.config import Background, Config, ModelConfig
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
 from pcdnet.run import Origin, load
@@ -35,13 +36,39 @@ def make_grey_workbench(folder: Path) -> Workbench:
         max_objects=5,
         peaks_per_prototype=3,
         channels=1,
-        background=True,
+        background="still",
         min_error_reduction=0.1,
     )
     run = run_of(folder, bank, Config(model=config), Origin())
     images = torch.stack([random_scene(rng, bank, (40, 56), 1, 4, 0.0) for _ in range(3)])
     pixels = (255 * images).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
     return Workbench(folder=folder, model=run.load_model(), samples=Scenes(images=pixels, name="grey"))
+
+
+def make_own_workbench(folder: Path, kind: Background) -> Workbench:
+    """The workbench of a grey model whose backgrounds differ from picture to picture, and with three samples.
+
+    Behind their objects are parts of one large picture: a slow slope or, for a camera to know its way, noise.
+    """
+    rng = torch.Generator().manual_seed(5)
+    bank = random_bank(rng, 4, (12, 10), (1, 60, 80), torch.float32)
+    whole = torch.rand(1, 60, 80, generator=rng) / 2 if kind == "moving" else bank.background
+    assert whole is not None
+    config = ModelConfig(
+        num_prototypes=4,
+        prototype_size=(12, 10),
+        max_objects=4,
+        peaks_per_prototype=3,
+        channels=1,
+        background=kind,
+        min_error_reduction=0.5,
+    )
+    parts = [dataclasses.replace(bank, background=whole[:, 9 * n : 9 * n + 40, 7 * n : 7 * n + 56]) for n in range(3)]
+    images = torch.stack([random_scene(rng, part, (40, 56), 1, 2, 0.0) for part in parts])
+    pixels = (255 * images).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
+    learned = dataclasses.replace(bank, background=whole if kind == "moving" else None)
+    run = run_of(folder, learned, Config(model=config), Origin())
+    return Workbench(folder=folder, model=run.load_model(), samples=Scenes(images=pixels, name=kind))
 
 
 @pytest.fixture(scope="package")
@@ -74,4 +101,17 @@ def client(site: str) -> Iterator[httpx.Client]:
 def grey_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server for a grey model with a background."""
     with serving(make_grey_workbench(tmp_path_factory.mktemp("runs") / "grey")) as where:
+        yield where
+
+
+@pytest.fixture(scope="package")
+def plain_workbench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
+    """The workbench of a model of plain backgrounds."""
+    return make_own_workbench(tmp_path_factory.mktemp("runs") / "plain", "plain")
+
+
+@pytest.fixture(scope="package")
+def plain_site(plain_workbench: Workbench) -> Iterator[str]:
+    """The address of its server."""
+    with serving(plain_workbench) as where:
         yield where

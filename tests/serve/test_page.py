@@ -72,7 +72,7 @@ def watch(browser: Any) -> Watch:
 
 
 @pytest.fixture
-def visit(watch: Watch, site: str, grey_site: str) -> Iterator[Any]:
+def visit(watch: Watch, site: str, grey_site: str, plain_site: str) -> Iterator[Any]:
     """Opens the page; fails if anything went elsewhere, or if a script complained."""
     watch.asked.clear()
     watch.troubles.clear()
@@ -88,7 +88,7 @@ def visit(watch: Watch, site: str, grey_site: str) -> Iterator[Any]:
     yield opened
     assert watch.troubles == []
     assert watch.asked
-    ours = tuple(f"{kind}{where}/" for kind in ("", "blob:") for where in (site, grey_site))
+    ours = tuple(f"{kind}{where}/" for kind in ("", "blob:") for where in (site, grey_site, plain_site))
     assert all(url.startswith(ours) for url in watch.asked)
 
 
@@ -390,8 +390,11 @@ def test_a_long_list_stays_beside_the_picture_and_shows_what_is_chosen_there(vis
     assert page.evaluate("scrollY") == before
 
 
-def test_soft_masks_over_a_background_are_painted_as_the_server_does(visit: Any, grey_site: str) -> None:
-    page = visit(grey_site)
+@pytest.mark.parametrize("where", ["grey_site", "plain_site"])
+def test_soft_masks_over_a_background_are_painted_as_the_server_does(
+    visit: Any, where: str, request: pytest.FixtureRequest
+) -> None:
+    page = visit(request.getfixturevalue(where))
     assert_server_agrees(page)
     page.locator("#objects .row").nth(0).click()
     page.locator(".editor input[type=range]").fill("0.3")

@@ -22,7 +22,7 @@ def test_sizes_and_numbers_are_those_of_the_things_in_the_images() -> None:
     images = frames(80)
     model = choose(images, seed=3).config.model
     assert model.channels == 3
-    assert model.background
+    assert model.background == "still"
     assert 2 <= model.num_prototypes <= 6  # two shapes, and perhaps some in which they touch
     assert 5 + 4 <= model.prototype_size[1] <= 20
     assert 4 + 4 <= model.prototype_size[0] <= 20
@@ -33,7 +33,7 @@ def test_sizes_and_numbers_are_those_of_the_things_in_the_images() -> None:
 def test_the_choice_trains_and_explains_and_says_why() -> None:
     choice = choose(frames(80), seed=3)
     assert choice.config.train.seed == 3
-    assert choice.config.train.init == "images"
+    assert choice.config.train.init == "shapes"
     assert any("40x50" in reason for reason in choice.reasons)
     assert Config.from_toml(choice.config.to_toml()) == choice.config
 
@@ -43,7 +43,7 @@ def test_images_on_black_need_no_background() -> None:
     for n in range(20):
         images[n, 3 + n % 15 : 9 + n % 15, 5:12] = 200
     config = choose(images, seed=0).config
-    assert not config.model.background
+    assert config.model.background == "black"
     assert config.model.channels == 1
 
 
@@ -65,5 +65,5 @@ def test_a_folder_trains_without_a_preset(tmp_path: Path, capsys: Capture) -> No
     assert f"next: pcdnet eval {out}" in printed
     config = Config.load(out / "config.toml")
     assert (config.train.steps, config.train.batch, config.model.num_prototypes) == (3, 4, 3)
-    assert config.train.init == "images"
+    assert config.train.init == "shapes"
     assert main(["eval", str(out)]) == 0

@@ -16,7 +16,7 @@ from pcdnet.data import tetrominoes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.training.diagnosis import MOST_IMAGES, bare_background, diagnose, has_core, noise_of
-from pcdnet.training.initialization import LEAST_CONTRAST, NOISE_FACTOR
+from pcdnet.training.foreground import LEAST_CONTRAST, NOISE_FACTOR
 
 IMAGES = tetrominoes.generate(60, seed=2).images
 PROTOTYPES, MASKS = map(torch.from_numpy, tetrominoes.true_prototypes())
@@ -24,7 +24,8 @@ PROTOTYPES, MASKS = map(torch.from_numpy, tetrominoes.true_prototypes())
 
 def true_model(background: torch.Tensor | None = None, **changes: Any) -> PCDNet:
     """A model with the true prototypes of Tetrominoes."""
-    config = dataclasses.replace(Config.preset("tetrominoes").model, background=background is not None, **changes)
+    kind = "black" if background is None else "still"
+    config = dataclasses.replace(Config.preset("tetrominoes").model, **{"background": kind, **changes})
     return PCDNet.from_bank(PrototypeBank(PROTOTYPES, MASKS, background), config)
 
 

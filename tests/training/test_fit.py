@@ -124,7 +124,7 @@ def test_without_a_preset_everything_is_chosen_from_the_images(capsys: Capture, 
     assert "30 images of 40x50" not in said  # some of them are kept for validation
     assert "train.steps=2" in said
     config = RunFolder.open(tmp_path / "run").config
-    assert (config.model.channels, config.model.background, config.train.init) == (3, True, "images")
+    assert (config.model.channels, config.model.background, config.train.init) == (3, "still", "shapes")
     assert (config.train.steps, config.train.batch, config.train.seed) == (2, 4, 3)
 
 

@@ -11,7 +11,8 @@ from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
 from pcdnet.scene import Scenes
 from pcdnet.training.fit import fit
-from pcdnet.training.initialization import choose_seeds, find_blobs, init_from_images, still_background
+from pcdnet.training.foreground import Blob, find_foreground, still_background
+from pcdnet.training.initialization import choose_seeds, find_seeds, init_from_images, join_parts, without_counters
 
 SHAPES = (
     np.array([[1, 1, 1, 1], [1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]]),
@@ -35,27 +36,10 @@ def frames(count: int, noise: int = 4, seed: int = 0) -> np.ndarray:
     return clipped
 
 
-def test_the_still_background_is_what_is_there_most_of_the_time() -> None:
-    images = frames(80, noise=0)
-    ground = np.random.default_rng(0).integers(60, 90, (40, 50, 3))
-    np.testing.assert_allclose(still_background(images, (9, 9)) * 255, ground, atol=0.5)
-
-
-def test_what_stands_still_but_comes_and_goes_is_no_background() -> None:
-    images = np.full((40, 30, 30, 1), 20, np.uint8)
-    images[:, 25:] = 90  # the ground, always there
-    images[:, 4:7, 20:24] = 200  # a mark on the background, always there
-    images[:30, 10:16, 8:14] = 150  # a thing that is mostly there
-    background = still_background(images, (8, 8))[..., 0] * 255
-    assert background[12, 10] == pytest.approx(20)
-    assert background[5, 22] == pytest.approx(200)
-    assert background[27, 3] == pytest.approx(90)
-
-
 def test_the_seeds_are_the_shapes_that_repeat() -> None:
     images = frames(80)
-    blobs = find_blobs(images, still_background(images, (9, 9)))
-    seeds = choose_seeds(blobs, 2, (9, 9), np.random.default_rng(0))
+    blobs = find_foreground(images, still_background(images, (9, 9))[None], (9, 9)).blobs
+    seeds = find_seeds(blobs, 2, (9, 9), np.random.default_rng(0))
     masks = seeds.masks
     assert seeds.prototypes.shape == masks.shape == (2, 9, 9)
     assert set(seeds.kinds.tolist()) <= {-1, 0, 1}
@@ -73,13 +57,13 @@ def test_a_model_that_starts_from_images_finds_the_shapes_before_any_training() 
         num_prototypes=3,
         prototype_size=(9, 9),
         max_objects=6,
-        background=True,
+        background="still",
         localization="error_reduction",
         restarts=0,
         min_error_reduction=0.3,
     )
     model = PCDNet(config, (40, 50))
-    init_from_images(model, images, seed=0)
+    init_from_images(model, images, still_background(images, (9, 9)), seed=0)
     found = model.eval().decompose_all(images[:10])
     assert isinstance(found, list)
     assert np.mean([len(thing) for thing in found]) > 2.5
@@ -94,7 +78,7 @@ def test_learning_from_the_images_own_shapes_lowers_the_error() -> None:
             num_prototypes=2,
             prototype_size=(9, 9),
             max_objects=6,
-            background=True,
+            background="still",
             localization="error_reduction",
             restarts=0,
         ),
@@ -114,3 +98,36 @@ def test_learning_from_the_images_own_shapes_lowers_the_error() -> None:
 def test_images_without_anything_to_see_are_refused_with_the_cure() -> None:
     with pytest.raises(PcdnetError, match="stands out"):
         choose_seeds([], 2, (9, 9), np.random.default_rng(0))
+
+
+def blob(image: int, top: int, left: int, shape: np.ndarray) -> Blob:
+    """A white blob of that shape."""
+    mask = shape.astype(bool)
+    return Blob(image, top, left, mask, np.where(mask, 1, 0).astype(np.float32), float(mask.sum()), False)
+
+
+def test_parts_that_always_stand_together_are_one() -> None:
+    stem, dot, bar = np.ones((6, 2)), np.ones((2, 2)), np.ones((2, 6))
+    blobs = []
+    for n in range(20):
+        blobs += [blob(n, 10 + n, 5, stem), blob(n, 6 + n, 5, dot), blob(n, 10, 20 + n % 7, bar)]
+    seeds = choose_seeds(blobs, 5, (20, 20), np.random.default_rng(0))
+    sizes = sorted({each.mask.shape for each in join_parts(seeds, blobs, (20, 20))})
+    assert sizes == [(2, 6), (10, 2)]
+
+
+def test_parts_that_also_stand_alone_stay_apart() -> None:
+    stem, dot = np.ones((6, 2)), np.ones((2, 2))
+    blobs = [blob(n, 10, 5 + n, stem) for n in range(20)]
+    blobs += [blob(n, 6 if n < 6 else 2, 5 + n, dot) for n in range(20)]
+    blobs += [blob(n, 20, 2 * n, dot) for n in range(20)]
+    seeds = choose_seeds(blobs, 5, (20, 20), np.random.default_rng(0))
+    assert {each.mask.shape for each in join_parts(seeds, blobs, (12, 12))} == {(6, 2), (2, 2)}
+
+
+def test_a_counter_is_no_object() -> None:
+    digits = [np.array(shape) for shape in ([[1, 1, 1]] * 5, [[1, 1, 1], [1, 0, 1]] * 3, [[1, 0, 0]] * 6 + [[1, 1, 1]])]
+    blobs = [blob(n, 3, 30, digits[n % 3]) for n in range(30)]
+    blobs += [blob(n, 5 + n, 4 + n % 11, SHAPES[1]) for n in range(30)]
+    left = without_counters(choose_seeds(blobs, 6, (12, 12), np.random.default_rng(0)), blobs)
+    assert {each.mask.shape for each in left} == {SHAPES[1].shape}

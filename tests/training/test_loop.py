@@ -153,7 +153,7 @@ def test_without_labels_the_error_decides_which_weights_are_best(tmp_path: Path)
 def test_a_background_starts_as_the_mean_of_the_images() -> None:
     config = dataclasses.replace(
         SMALL,
-        model=dataclasses.replace(SMALL.model, background=True),
+        model=dataclasses.replace(SMALL.model, background="still"),
         train=dataclasses.replace(SMALL.train, steps=1, learning_rate=1e-9),
     )
     model = quiet_fit(scenes(), config, validation=scenes(16, seed=3))

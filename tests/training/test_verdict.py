@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcdnet.config import Config, ModelConfig
+from pcdnet.config import Background, Config, ModelConfig
 from pcdnet.data.tetrominoes import generate
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
@@ -90,10 +90,10 @@ def test_what_is_wrong_makes_the_verdict_and_has_its_own_cure(changes: dict[str,
     ),
     in_use=st.integers(0, 10),
     alike=st.lists(st.sampled_from([(0, 1), (2, 3), (4, 9)]), unique=True),
-    background=st.booleans(),
+    background=st.sampled_from(get_args(Background)),
 )
 def test_whatever_is_wrong_there_is_advice_that_training_takes(
-    shares: dict[str, float], in_use: int, alike: list[tuple[int, int]], background: bool
+    shares: dict[str, Any], in_use: int, alike: list[tuple[int, int]], background: Background
 ) -> None:
     figures = dataclasses.replace(FINE, **shares, in_use=in_use, alike=tuple(alike))
     verdict = verdict_of(figures, ModelConfig(background=background), (100, 100))
@@ -170,7 +170,8 @@ def test_a_ground_that_the_model_does_not_assume_is_never_good(spoiled: Any, lea
     """Even with the true prototypes, many objects and the mean of the images behind them."""
     images, run = spoiled(generate(40, seed=4).images), true_run(tmp_path / "run")
     model = PCDNet(
-        dataclasses.replace(run.config.model, background=learned, max_objects=12), (35, 35) if learned else None
+        dataclasses.replace(run.config.model, background="still" if learned else "black", max_objects=12),
+        (35, 35) if learned else None,
     )
     bank = run.load_model().bank()
     with torch.no_grad():

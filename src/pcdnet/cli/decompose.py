@@ -45,7 +45,7 @@ class Decompose:
     format: Formats = "json"
 
     resize: bool = False
-    """Resize images to the size of the model's background; without it, images of another size are skipped."""
+    """Resize images to the size of the model's still background; without it, images of another size are skipped."""
 
     values: Values = None
 

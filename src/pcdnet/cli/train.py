@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -161,13 +162,17 @@ def with_defaults(arguments: Sequence[str]) -> type[Train]:
 def with_new_names(arguments: Sequence[str]) -> list[str]:
     """The arguments in which options of version 0.1, and their values, have the names that they have now."""
     words, field_name = [], ""
-    for word in arguments:
+    for word, after in zip_longest(arguments, arguments[1:], fillvalue="--"):
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
         if option:
             field_name = option.removeprefix("--").replace("-", "_")
         if option and field_name in RENAMED:
             field_name = f"{field_name.partition('.')[0]}.{RENAMED[field_name]}"
             option = f"--{field_name.replace('_', '-')}"
+        flag = field_name.replace(".no_", ".")
+        if option and not equals and after.startswith("--") and True in RENAMED_VALUES.get(flag, {}):
+            words.append(f"--{flag}={RENAMED_VALUES[flag][flag == field_name]}")
+            continue
         words.append(f"{option}{equals}{RENAMED_VALUES.get(field_name, {}).get(value, value)}")
     return words
 

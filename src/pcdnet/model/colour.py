@@ -152,7 +152,7 @@ def network_colours(
 
 def least_squares_colours(
     images: Float[Tensor, "B C H W"],
-    background: Float[Tensor, "C H W"] | None,
+    background: Float[Tensor, "b C H W"] | None,
     prototypes: Float[Tensor, "B N h w"],
     masks: Float[Tensor, "B N h w"],
     frames: Frames,
@@ -164,7 +164,7 @@ def least_squares_colours(
     best a colour does not change the error, so little is lost). See `evidence`.
     """
     (B, C), N = images.shape[:2], masks.shape[1]
-    behind = None if background is None else canvas(background.detach()[None], frames.geometry).expand(B, -1, -1, -1)
+    behind = None if background is None else canvas(background.detach(), frames.geometry).expand(B, -1, -1, -1)
     evidence = Evidence.opening(images.detach(), frames.geometry)
     colours = images.new_zeros(B, N, C)
     for n in range(N):

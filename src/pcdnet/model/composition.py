@@ -44,9 +44,11 @@ def compose(
     masks: Float[Tensor, "B N h w"],
     colour: Float[Tensor, "B N C"],
     frames: Frames,
-    background: Float[Tensor, "C H W"],
+    background: Float[Tensor, "b C H W"],
 ) -> Float[Tensor, "B C H W"]:
     """The images that the objects make, the first in front; objects that do not exist are skipped.
+
+    There is one background for all images, or one for each.
 
     Time and memory, backwards too, go with the objects' frames: the canvas is touched once.
     """
@@ -60,10 +62,10 @@ class _Compose(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, textures: Tensor, masks: Tensor, background: Tensor, frames: Frames) -> Tensor:
-        picture = canvas(background.expand(len(textures), *background.shape), frames.geometry)
+        picture = canvas(background.expand(len(textures), *background.shape[1:]), frames.geometry)
         covered = paint(picture, textures, masks, frames)
         ctx.save_for_backward(textures, masks, covered)
-        ctx.frames = frames
+        ctx.frames, ctx.shared = frames, len(background) == 1
         return uncanvas(picture, frames.geometry)
 
     @staticmethod
@@ -79,7 +81,8 @@ class _Compose(torch.autograd.Function):
             d_textures[image, n] = G * M
             d_masks[image, n] = (G * (textures[image, n] - covered[image, n])).sum(-1)
             windows.paste(flow, G * (1 - M))
-        return d_textures, d_masks, uncanvas(flow, frames.geometry).sum(0), None
+        d_background = uncanvas(flow, frames.geometry)
+        return d_textures, d_masks, d_background.sum(0, keepdim=True) if ctx.shared else d_background, None
 
 
 def instance_labels(masks: Float[Tensor, "B N h w"], frames: Frames) -> Int[Tensor, "B H W"]:

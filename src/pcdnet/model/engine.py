@@ -10,14 +10,15 @@ from torch import Tensor, nn
 
 from pcdnet.config import ModelConfig
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.model.background import backgrounds
 from pcdnet.model.bank import PrototypeBank, soft_clamp
 from pcdnet.model.batch import check_batch
 from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
 from pcdnet.model.composition import compose, instance_labels
-from pcdnet.model.placement import Placement, to_placement
+from pcdnet.model.placement import Placement, in_front, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
 from pcdnet.model.refinement import better, refine, unexplained
-from pcdnet.model.selection import SelectionInput, replaced, select, subset
+from pcdnet.model.selection import Selection, SelectionInput, replaced, select, subset
 
 DEEPER_PEAKS = 4
 """A badly explained image is searched again with this many times the peaks."""
@@ -37,6 +38,8 @@ class Layers:
     """The objects painted over the background."""
     masks: Float[Tensor, "B N h w"]
     """The alpha mask of every object, in its frame."""
+    own: Float[Tensor, "B C H W"] | None = None
+    """What is behind the objects of each image, where that differs from image to image."""
 
     def instances(self) -> Int[Tensor, "B H W"]:
         """The object that each pixel belongs to: 0 is background, n + 1 the n-th object from the front."""
@@ -56,19 +59,35 @@ class Engine(nn.Module):
         self.prototypes = nn.Parameter(prototypes)
         self.masks = nn.Parameter(torch.full((P, h, w), INIT_MASK))
         self.background: nn.Parameter | None = None
-        if config.background:
+        if config.background in ("still", "moving"):
             if image_size is None:
                 raise PcdnetError(
-                    Setting("model.background", True), " needs the size of the images; give image_size=(height, width)"
+                    *(Setting("model.background", config.background), " needs the size of its picture; give "),
+                    "image_size=(height, width)",
                 )
             self.background = nn.Parameter(torch.zeros(config.channels, *image_size))
+        self.ignored: Tensor | None
+        still = config.background == "still" and image_size is not None
+        self.register_buffer("ignored", torch.zeros(image_size or (), dtype=torch.bool) if still else None)
         self.colour = ColourNetwork(config.channels) if config.colour == "network" else None
         self._plans = PlanCache()
 
     @property
     def image_size(self) -> tuple[int, int] | None:
-        """Height and width that images must have; None where there is no background, and so any size will do."""
-        return self.weights().image_size
+        """Height and width that images must have; None where the background is not still, and so any size will do."""
+        return self.weights().image_size if self.config.background == "still" else None
+
+    def seen(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
+        """The images as they are searched and scored: where nothing is looked for, they show the background."""
+        if self.ignored is None or self.background is None or not self.ignored.any():
+            return images
+        return torch.where(self.ignored, self.background.detach().clamp(0, 1), images)
+
+    def own_backgrounds(
+        self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None = None
+    ) -> Float[Tensor, "B C H W"] | None:
+        """What is behind the objects of each image; None where it is the same for all, black or still."""
+        return backgrounds(self.config.background, images, (bank or self.weights().clamped()).background)
 
     def weights(self) -> PrototypeBank:
         """The prototypes, masks and background as they are learned, unclamped."""
@@ -95,61 +114,135 @@ class Engine(nn.Module):
         """As `forward`, in training or in evaluation mode whatever mode the module is in, refined or plain greedy."""
         check_batch(images, self.config.channels)
         H, W = images.shape[-2:]
-        size = (bank or self.weights()).image_size
-        if size not in (None, (H, W)):
-            raise PcdnetError(
-                f"images of {H}x{W} do not fit the background of {size[0]}x{size[1]}; resize or crop them to it"
-            )
+        self._check_size(H, W)
+        images = self.seen(images)
         if bank is None and not training:
             plan = self.plan((H, W))
             bank = self.weights().clamped() if torch.is_grad_enabled() else plan.bank
         else:
             bank = bank or self.bank()
             plan = SearchPlan.derive(bank, (H, W), self.config)
-        with torch.no_grad():
-            placement = self._place(images, plan, training=training, refined=refined)
-        return self._paint(images, bank, placement)
+        own = self.own_backgrounds(images, bank)
+        layers = self._explain(images, bank, own, plan, training=training, refined=refined)
+        if self.config.background != "plain" or training:
+            return layers
+        # Objects that cover much of an image bend the surface a little: without them it is straight.
+        own = backgrounds("plain", images, None, layers.instances() > 0)
+        return self._explain(images, bank, own, plan, training=training, refined=refined)
 
-    def _paint(self, images: Float[Tensor, "B C H W"], bank: PrototypeBank, where: Placement) -> Layers:
+    def _explain(
+        self,
+        images: Float[Tensor, "B C H W"],
+        bank: PrototypeBank,
+        own: Float[Tensor, "B C H W"] | None,
+        plan: SearchPlan,
+        *,
+        training: bool,
+        refined: bool,
+    ) -> Layers:
+        with torch.no_grad():
+            placement = self._place(images, own, plan, training=training, refined=refined)
+        return self._paint(images, bank, own, placement)
+
+    def _check_size(self, H: int, W: int) -> None:
+        size = self.weights().image_size
+        if size is None:
+            return
+        if self.config.background == "still" and size != (H, W):
+            raise PcdnetError(
+                f"images of {H}x{W} do not fit the background of {size[0]}x{size[1]}; resize or crop them to it"
+            )
+        if size[0] < H or size[1] < W:
+            raise PcdnetError(f"images of {H}x{W} are larger than the background, {size[0]}x{size[1]}; crop them")
+
+    def _paint(
+        self,
+        images: Float[Tensor, "B C H W"],
+        bank: PrototypeBank,
+        own: Float[Tensor, "B C H W"] | None,
+        where: Placement,
+    ) -> Layers:
         """Colour and paint the placed objects, with gradients where they are on."""
         # A product with one-hot rows: its gradient is a matrix product too, not a slow scatter.
         chosen = nn.functional.one_hot(where.prototype.clamp(min=0), len(bank.prototypes)).to(images.dtype)
         prototypes, masks = (torch.einsum("bnp,phw->bnhw", chosen, x) for x in (bank.prototypes, bank.masks))
         frames = where.frames((images.shape[-2], images.shape[-1]), bank.frame)
         colour, config = where.colour, self.config
+        behind = bank.behind(images[0])[None] if own is None else own
         if torch.is_grad_enabled() and config.colour != "none":  # as selection found them, now with gradients
             if self.colour is not None:
                 colour = network_colours(images, masks, frames, self.colour)
             else:
-                behind, limit = bank.background, config.max_colour
-                colour = least_squares_colours(images, behind, prototypes, masks, frames, limit)
-        painted = compose(prototypes, masks, colour, frames, bank.behind(images[0]))
-        return Layers(where, colour, painted, masks)
+                under = None if config.background == "black" else behind
+                colour = least_squares_colours(images, under, prototypes, masks, frames, config.max_colour)
+        painted = compose(prototypes, masks, colour, frames, behind)
+        return Layers(where, colour, painted, masks, None if own is None else own.detach())
 
-    def _place(self, images: Float[Tensor, "B C H W"], plan: SearchPlan, *, training: bool, refined: bool) -> Placement:
-        """Search: candidates, greedy selection and, where it left an error, refinement."""
-        given = self.selection_input(images, plan, self.config.peaks_per_prototype, training=training)
+    def _place(
+        self,
+        images: Float[Tensor, "B C H W"],
+        own: Float[Tensor, "B C H W"] | None,
+        plan: SearchPlan,
+        *,
+        training: bool,
+        refined: bool,
+    ) -> Placement:
+        """Search: candidates, greedy selection and, where it left an error, refinement and further rounds."""
+        given = self.selection_input(images, plan, self.config.peaks_per_prototype, own, training=training)
         selection = select(given, advantages=training)
         placement = to_placement(given, selection)
-        if not refined or self.config.restarts == 0:
-            return placement
+        if refined and self.config.restarts > 0:
+            placement = self._refined(given, selection, placement)
+        for _ in range(self.config.rounds - 1):
+            placement = self._search_again(given, placement, training=training)
+        return placement
+
+    def _refined(self, given: SelectionInput, selection: Selection, placement: Placement) -> Placement:
+        """Search the images that greedy selection explains badly with more peaks, sweeps and restarts."""
         open_images = unexplained(given, selection)
         if len(open_images) == 0:
             return placement
-        deeper = self.selection_input(images[open_images], plan, DEEPER_PEAKS * self.config.peaks_per_prototype)
+        own = None if given.own is None else given.own[open_images]
+        peaks = DEEPER_PEAKS * self.config.peaks_per_prototype
+        deeper = self.selection_input(given.images[open_images], given.plan, peaks, own)
         again = refine(deeper, select(deeper), self.config.restarts)
         which, found = better(again, subset(selection, open_images)), to_placement(deeper, again)
         return replaced(placement, open_images[which], subset(found, which))
 
+    def _search_again(self, given: SelectionInput, placement: Placement, *, training: bool) -> Placement:
+        """Search once more where something is left over and objects may be added; they come in front of the others."""
+        images, plan = given.images, given.plan
+        painted = self._paint(images, plan.bank, given.own, placement).reconstruction
+        error = (painted - images).square().flatten(1).sum(1)
+        room = placement.exists.sum(1) < placement.exists.shape[1]
+        image = (room & (error >= self.config.min_error_reduction)).nonzero()[:, 0]
+        if len(image) == 0:
+            return placement
+        left = self.selection_input(
+            images[image], plan, self.config.peaks_per_prototype, painted[image], training=training
+        )
+        found = to_placement(left, select(left, advantages=training))
+        return replaced(placement, image, in_front(found, subset(placement, image)))
+
     def selection_input(
-        self, images: Float[Tensor, "B C H W"], plan: SearchPlan, peaks: int, *, training: bool = False
+        self,
+        images: Float[Tensor, "B C H W"],
+        plan: SearchPlan,
+        peaks: int,
+        own: Float[Tensor, "B C H W"] | None = None,
+        *,
+        training: bool = False,
     ) -> SelectionInput:
-        """What selection chooses from: the candidates of a plan in the images, and how they are coloured."""
-        candidates = plan.candidates(images, peaks)
+        """What selection chooses from: the candidates of a plan in the images, and how they are coloured.
+
+        `own` are backgrounds of the images other than the bank's.
+        """
+        own = None if own is None else own.detach()
+        candidates = plan.candidates(images, peaks, own)
         if self.colour is not None and not training:
             palette: Palette = NetworkColours(self.colour, images, plan, candidates)
         else:
             # In training the closed form chooses for the network too: one that knows no colours yet would find that
             # nothing explains anything, and so never learn any.
             palette = Palette(None if self.config.colour == "none" else self.config.max_colour)
-        return SelectionInput(images, plan, candidates, palette, plan.min_visible_area(candidates))
+        return SelectionInput(images, plan, candidates, palette, plan.min_visible_area(candidates), own)

@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pcdnet.model.evidence import Evidence
 from pcdnet.model.network import PCDNet
 from pcdnet.model.selection import EMPTY, select
 
@@ -76,6 +75,7 @@ class Localization:
 @torch.inference_mode()
 def inspect(model: PCDNet, image: Float[Tensor, "C H W"]) -> Inspection:
     """Repeat greedy selection on one image of values in [0, 1], in evaluation mode, and report every step."""
+    image = model.seen(image[None])[0]
     walk = _Walk(model, image)
     found = select(walk.given)
     steps, proposals = [], walk.proposals()
@@ -95,7 +95,9 @@ def locate(model: PCDNet, image: Float[Tensor, "C H W"], prototype: int) -> Loca
     plan = model.plan((image.shape[1], image.shape[2]))
     (top, left), (h, w), (my, mx) = plan.offset[prototype].tolist(), plan.geometry.frame, plan.geometry.padding
     return Localization(
-        heat=plan.localizer.maps(image[None])(slice(0, 1), slice(prototype, prototype + 1))[0, 0],
+        heat=plan.localizer.maps(image[None], model.own_backgrounds(image[None]))(
+            slice(0, 1), slice(prototype, prototype + 1)
+        )[0, 0],
         origin=(-my - top, -mx - left),
         middle=(top + h / 2, left + w / 2),
     )
@@ -116,17 +118,17 @@ class _Walk:
     """Greedy selection of one image, one choice at a time; between choices all candidates can be compared."""
 
     def __init__(self, model: PCDNet, image: Float[Tensor, "C H W"]) -> None:
-        plan = model.plan((image.shape[1], image.shape[2]))
-        self.given = given = model.selection_input(image[None], plan, model.config.peaks_per_prototype)
-        self._evidence = Evidence.opening(given.images, plan.geometry, plan.behind)
-        self._error = float((image - plan.bank.behind(image)).square().sum())
+        plan, own = model.plan((image.shape[1], image.shape[2])), model.own_backgrounds(image[None])
+        self.given = given = model.selection_input(image[None], plan, model.config.peaks_per_prototype, own)
+        self._evidence = given.evidence()
+        self._error = float((image - given.behind()[0]).square().sum())
         self._free = given.candidates.exists[0].clone()
         where, (my, mx) = given.candidates, plan.geometry.padding
         self._all = torch.arange(len(self._free), device=image.device)
         kinds = where.prototype(self._all)
         self._kinds = kinds.tolist()
         self._positions = torch.stack([where.row[0], where.column[0]], dim=1).sub(plan.offset[kinds]).tolist()
-        maps = plan.localizer.maps(image[None])(slice(0, 1), slice(0, len(plan.boxes)))[0]
+        maps = plan.localizer.maps(image[None], own)(slice(0, 1), slice(0, len(plan.boxes)))[0]
         self._heights = maps[kinds, where.row[0] + my, where.column[0] + mx].tolist()
         self._measure()
 

@@ -38,10 +38,11 @@ class PhaseLocalizer:
         self._background, self._geometry = bank.background, geometry
         self._templates = _from_origin(phases(bank.prototypes * bank.masks, geometry.grid), geometry)
 
-    def maps(self, images: Float[Tensor, "B C H W"]) -> Maps:
-        """The maps of these images, made when they are asked for."""
+    def maps(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None = None) -> Maps:
+        """The maps of these images, made when they are asked for; `own` are backgrounds other than the bank's."""
         geometry, templates = self._geometry, self._templates
-        seen = phases(images if self._background is None else images - self._background, geometry.grid)
+        background = self._background if own is None else own
+        seen = phases(images if background is None else images - background, geometry.grid)
 
         def maps(which: slice, prototypes: slice) -> Float[Tensor, "b p rows columns"]:
             return correlate(seen[which], templates[prototypes], geometry.grid, geometry.positions).amax(dim=2)
@@ -55,33 +56,48 @@ class ErrorReductionLocalizer:
     def __init__(self, bank: PrototypeBank, geometry: Geometry, max_colour: float) -> None:
         self._background, self._geometry, self._max_colour = bank.background, geometry, max_colour
         self.reach = max(1, int(REACH * min(geometry.frame)))
-        kernels = kernel_stack(bank.prototypes, bank.masks, over_black=bank.background is None)
+        kernels = kernel_stack(bank.prototypes, bank.masks, over_black=False)
         self._kernels = _from_origin(torch.fft.rfft2(kernels, s=geometry.grid), geometry)
         # What does not depend on the image: q everywhere, and the background's part of a and k.
         self._q = self._sums(torch.fft.rfft2(kernels.new_ones(1, 1, *geometry.image), s=geometry.grid), 1)[0, :, 0]
         if bank.background is not None:
-            behind = torch.cat([bank.background, bank.background.square().sum(0, keepdim=True)])[None]
-            spectra = torch.fft.rfft2(behind, s=geometry.grid)
-            self._a, self._k = self._sums(spectra[:, :-1], 3), self._sums(spectra[:, -1:], 4)[:, :, 0]
+            spectra = self._background_spectra(bank.background[None])
+            self._a, self._k = self._background_parts(spectra)
 
-    def maps(self, images: Float[Tensor, "B C H W"]) -> Maps:
-        """The maps of these images, made when they are asked for."""
-        planes, background = images, self._background
+    def maps(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None = None) -> Maps:
+        """The maps of these images, made when they are asked for; `own` are backgrounds other than the bank's."""
+        planes, background = images, self._background if own is None else own
         if background is not None:
             planes = torch.cat([images, (images * background).sum(dim=1, keepdim=True)], dim=1)
         C, spectra = images.shape[1], torch.fft.rfft2(planes, s=self._geometry.grid)
+        behind = None if own is None else self._background_spectra(own)
 
         def maps(which: slice, prototypes: slice) -> Float[Tensor, "b p rows columns"]:
             a = self._sums(spectra[which, :C], 0, prototypes)
             k = torch.zeros_like(a[:, :, 0])
             if background is not None:
-                a -= self._a[:, prototypes]
-                k = 2 * self._sums(spectra[which, C:], 2, prototypes)[:, :, 0] - self._k[:, prototypes]
+                if behind is None:
+                    less_a, less_k = self._a[:, prototypes], self._k[:, prototypes]
+                else:
+                    less_a, less_k = self._background_parts(behind[which], prototypes)
+                a -= less_a
+                k = 2 * self._sums(spectra[which, C:], 2, prototypes)[:, :, 0] - less_k
             q = self._q[prototypes].expand_as(k)
             reductions: Tensor = error_reduction_of(a, q, k, best_colour(a, q, self._max_colour, dim=2), dim=2)
             return reductions
 
         return maps
+
+    def _background_spectra(self, behind: Float[Tensor, "b C H W"]) -> Complex[Tensor, "b planes Y X"]:
+        planes = torch.cat([behind, behind.square().sum(dim=1, keepdim=True)], dim=1)
+        spectra: Tensor = torch.fft.rfft2(planes, s=self._geometry.grid)
+        return spectra
+
+    def _background_parts(
+        self, spectra: Complex[Tensor, "b planes Y X"], prototypes: slice = slice(None)
+    ) -> tuple[Float[Tensor, "b p C rows columns"], Float[Tensor, "b p rows columns"]]:
+        """What backgrounds take away from the coefficients a and k, at every place."""
+        return self._sums(spectra[:, :-1], 3, prototypes), self._sums(spectra[:, -1:], 4, prototypes)[:, :, 0]
 
     def _sums(
         self, spectra: Complex[Tensor, "b c Y X"], kernel: int, prototypes: slice = slice(None)

@@ -94,9 +94,10 @@ class PCDNet(Engine):
                 " and ",
                 Setting("model.prototype_size", given[1:]),
             )
-        if config.background and bank.background is None:
+        if config.background in ("still", "moving") and bank.background is None:
             raise PcdnetError(
-                Setting("model.background", True), " but the bank has none; turn it off or give a background"
+                *(Setting("model.background", config.background), " but the bank has none; give one, or use "),
+                Setting("model.background", "black"),
             )
         if bank.background is not None and len(bank.background) != config.channels:
             raise PcdnetError(
@@ -225,7 +226,22 @@ class PCDNet(Engine):
         (35, 40)
         """
         pixels = None if image is None else self._batch(np.asarray(image))[0]
-        return recompose(self.weights().clamped(), decomposition, pixels, self.config.channels)
+        own = self._own_background(decomposition, pixels)
+        return recompose(self.weights().clamped(), decomposition, pixels, own, self.config.channels)
+
+    def _own_background(
+        self, decomposition: Decomposition, image: Float[Tensor, "C H W"] | None
+    ) -> Float[Tensor, "C H W"] | None:
+        """What is behind the objects of a decomposition, where that differs from image to image."""
+        if self.config.background not in ("plain", "moving"):
+            return None
+        if decomposition.background is not None:
+            return torch.from_numpy(decomposition.background).permute(2, 0, 1).to(self.prototypes)
+        if image is None:
+            raise PcdnetError("the background of this model follows from the image; give ", Setting("image"))
+        self._check_size(image.shape[1], image.shape[2])
+        own = self.own_backgrounds(image[None])
+        return None if own is None else own[0]
 
     def save(self, folder: str | Path) -> None:
         """Write the model into a folder that `pcdnet.load` reads: configuration, weights and names.
@@ -279,7 +295,7 @@ class PCDNet(Engine):
     def _decompose(self, images: NDArray[np.generic], names: Sequence[str], refined: bool) -> list[Decomposition]:
         """Explain equally large images together."""
         try:
-            batch = self._batch(images)
+            batch = self.seen(self._batch(images))
             layers = self.explain(batch, None, training=False, refined=refined)
         except (MemoryError, RuntimeError) as failure:
             if isinstance(failure, RuntimeError) and "memory" not in str(failure):
@@ -298,6 +314,7 @@ def _to_numpy(layers: Layers, error: Float[Tensor, "B"], names: Sequence[str]) -
     positions = torch.stack([where.row, where.column], dim=-1).int().cpu().numpy()
     colours, reductions = layers.colour.float().cpu().numpy(), where.error_reduction.float().cpu().numpy()
     counts = where.exists.sum(dim=1).tolist()
+    own = None if layers.own is None else layers.own.permute(0, 2, 3, 1).float().contiguous().cpu().numpy()
     return [
         Decomposition(
             prototype_ids=prototypes[b, :n],
@@ -308,6 +325,7 @@ def _to_numpy(layers: Layers, error: Float[Tensor, "B"], names: Sequence[str]) -
             reconstruction=pictures[b],
             error=left,
             name=name,
+            background=None if own is None else own[b],
         )
         for b, (n, left, name) in enumerate(zip(counts, error.tolist(), names, strict=True))
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import torch
@@ -38,6 +39,19 @@ class Placement:
     def frames(self, image_size: tuple[int, int], frame: tuple[int, int]) -> Frames:
         """The same places as frames of a bank, for whoever paints in images of this size."""
         return Frames(Geometry.touching(image_size, frame), self.row, self.column, self.exists)
+
+
+def in_front(found: Placement, others: Placement) -> Placement:
+    """Found objects and, behind them, all of the others; of those found, the first ones that there is room for."""
+    room = (~others.exists).sum(dim=1, keepdim=True)
+    fit = found.exists & (torch.arange(found.exists.shape[1], device=room.device) < room)
+    both = torch.cat([fit, others.exists], dim=1)
+    order = (~both).long().argsort(dim=1, stable=True)[:, : fit.shape[1]]
+    image = torch.arange(len(order), device=order.device)[:, None]
+    names = [field.name for field in dataclasses.fields(Placement)]
+    values = [torch.cat([getattr(found, name), getattr(others, name)], dim=1)[image, order] for name in names]
+    chosen = Placement(*values)
+    return dataclasses.replace(chosen, prototype=torch.where(both.gather(1, order), chosen.prototype, EMPTY))
 
 
 def to_placement(given: SelectionInput, selection: Selection) -> Placement:

@@ -59,6 +59,8 @@ class SearchPlan:
         bank = bank.map(Tensor.detach)
         Geometry.for_overhang(image_size, bank.frame, config.overhang)
         tight, offset = bank.tight()
+        if config.background == "moving":  # images are searched over what they see of it
+            tight = dataclasses.replace(tight, background=None)
         geometry = Geometry.for_overhang(image_size, tight.frame, config.overhang)
         (h, w), (my, mx), background = bank.frame, geometry.padding, tight.background
         kernels = EvidenceKernels(tight.prototypes, tight.masks, config.channels)
@@ -82,13 +84,18 @@ class SearchPlan:
         """Share of a mask's area in the image that must be visible; the slack keeps rounding out of it."""
         return self.config.min_visible * (1 - VISIBLE_SLACK)
 
-    def candidates(self, images: Float[Tensor, "B C H W"], peaks: int) -> Candidates:
-        """The `peaks` best places of every prototype in every image; those that are not solid enough do not exist."""
-        maps, reach = self.localizer.maps(images), self.localizer.reach
+    def candidates(
+        self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"] | None = None
+    ) -> Candidates:
+        """The `peaks` best places of every prototype in every image; those that are not solid enough do not exist.
+
+        `own` are backgrounds of the images other than the bank's.
+        """
+        maps, reach = self.localizer.maps(images, own), self.localizer.reach
         found = propose(maps, images, len(self.boxes), self.geometry, peaks, reach)
         if self.config.min_solid == 0:
             return found
-        return dataclasses.replace(found, exists=solid(images, self.tight, self.geometry, found, self.config))
+        return dataclasses.replace(found, exists=solid(images, self.tight, own, self.geometry, found, self.config))
 
     def min_visible_area(self, candidates: Candidates) -> Float[Tensor, "B T"] | None:
         """Mask area that must be visible of every candidate; None where it does not matter."""

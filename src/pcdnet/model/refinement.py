@@ -28,8 +28,7 @@ MAX_OBJECTS_TO_RESTART = 8
 
 def unexplained(given: SelectionInput, selection: Selection) -> Int[Tensor, "n"]:
     """The images whose error is not below the smallest change that counts: no other can be explained better."""
-    bare = given.images - given.plan.bank.behind(given.images[0])
-    error = bare.square().flatten(1).sum(1) - selection.error_reduction.sum(1)
+    error = (given.images - given.behind()).square().flatten(1).sum(1) - selection.error_reduction.sum(1)
     return (error >= _least(given)).nonzero()[:, 0]
 
 
@@ -153,7 +152,7 @@ def _painted(
 ) -> tuple[Float[Tensor, "B Y X C"], Float[Tensor, "B N h w C"], Float[Tensor, "B N"]]:
     """The pictures that the objects make; of every object what its frame covered, and the error that is left there."""
     geometry, candidates, bank = given.plan.geometry, given.candidates, given.plan.tight
-    picture = canvas(bank.behind(given.images[0]).expand_as(given.images), geometry)
+    picture = canvas(given.behind(), geometry)
     index, exists = selection.candidate.clamp(min=0), selection.candidate != EMPTY
     frames = Frames(geometry, candidates.row.gather(1, index), candidates.column.gather(1, index), exists)
     p = candidates.prototype(index)

@@ -19,18 +19,25 @@ from pcdnet.model.windows import Frames, canvas
 
 @torch.no_grad()
 def recompose(
-    bank: PrototypeBank, scene: Decomposition, image: Float[Tensor, "C H W"] | None, channels: int
+    bank: PrototypeBank,
+    scene: Decomposition,
+    image: Float[Tensor, "C H W"] | None,
+    own: Float[Tensor, "C H W"] | None,
+    channels: int,
 ) -> Decomposition:
-    """The scene with its labels, its picture and, for a given image, its errors; see `PCDNet.recompose`."""
-    _check(bank, scene, image, channels)
+    """The scene with its labels, its picture and, for a given image, its errors; see `PCDNet.recompose`.
+
+    `own` is the scene's background where it is not the bank's.
+    """
+    _check(bank, scene, image, own, channels)
     size, device = (scene.instances.shape[0], scene.instances.shape[1]), bank.masks.device
     prototype = torch.from_numpy(scene.prototype_ids).to(device).long()[None]
     row, column = torch.from_numpy(scene.positions).to(device).long()[None].unbind(-1)
     colour = torch.from_numpy(scene.colours).to(bank.masks)[None]
     frames = Frames(Geometry.touching(size, bank.frame), row, column, torch.ones_like(row, dtype=torch.bool))
     prototypes, masks = bank.prototypes[prototype], bank.masks[prototype]
-    background = bank.behind(bank.masks.new_zeros(channels, *size))
-    picture = compose(prototypes, masks, colour, frames, background)[0]
+    background = bank.behind(bank.masks.new_zeros(channels, *size)) if own is None else own
+    picture = compose(prototypes, masks, colour, frames, background[None])[0]
     reductions, error = torch.zeros(len(scene)), 0.0
     if image is not None:
         textures = prototypes[..., None] * colour[:, :, None, None]
@@ -42,6 +49,7 @@ def recompose(
         instances=instance_labels(masks, frames)[0].cpu().numpy(),
         reconstruction=picture.permute(1, 2, 0).float().contiguous().cpu().numpy(),
         error=error,
+        background=None if own is None else own.detach().permute(1, 2, 0).float().contiguous().cpu().numpy(),
     )
 
 
@@ -63,11 +71,12 @@ def _error_reductions(
     return reductions
 
 
-def _check(bank: PrototypeBank, scene: Decomposition, image: Tensor | None, channels: int) -> None:
+def _check(bank: PrototypeBank, scene: Decomposition, image: Tensor | None, own: Tensor | None, channels: int) -> None:
     """Refuse a scene that cannot be painted."""
+    behind = bank.background if own is None else own
     (H, W), P = scene.instances.shape, len(bank.prototypes)
-    for what, size in (("background", bank.image_size), ("image", None if image is None else tuple(image.shape[1:]))):
-        if size not in (None, (H, W)):
+    for what, picture in (("background", behind), ("image", image)):
+        if picture is not None and (size := tuple(picture.shape[1:])) != (H, W):
             raise PcdnetError(f"the {what} of {size[0]}x{size[1]} does not fit a scene of {H}x{W}; make them equal")
     if scene.colours.shape[1] != channels:
         raise PcdnetError(f"objects have {scene.colours.shape[1]} colour values; give {channels}, one a channel")

@@ -14,7 +14,7 @@ from pcdnet.model.colour import Palette
 from pcdnet.model.evidence import Evidence, Quadratics, occluded
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.plan import SearchPlan
-from pcdnet.model.windows import Windows
+from pcdnet.model.windows import Windows, canvas
 
 EMPTY = -1
 """Stands where no candidate was chosen."""
@@ -30,6 +30,19 @@ class SelectionInput:
     palette: Palette
     min_area: Float[Tensor, "B T"] | None
     """Mask area that must be visible of every candidate; None where it does not matter."""
+    own: Float[Tensor, "B C H W"] | None = None
+    """Backgrounds of the images other than the bank's."""
+
+    def behind(self) -> Float[Tensor, "B C H W"]:
+        """What is behind the objects of every image."""
+        shared = self.plan.bank.behind(self.images[0]) if self.own is None else self.own
+        return shared.expand_as(self.images)
+
+    def evidence(self) -> Evidence:
+        """The evidence before anything is chosen."""
+        geometry = self.plan.geometry
+        behind = self.plan.behind if self.own is None else canvas(self.own, geometry)
+        return Evidence.opening(self.images, geometry, behind)
 
     def subset(self, image: Int[Tensor, "n"]) -> SelectionInput:
         """The same for some of the images."""
@@ -39,6 +52,7 @@ class SelectionInput:
             candidates=self.candidates.subset(image),
             palette=self.palette.subset(image),
             min_area=None if self.min_area is None else self.min_area[image],
+            own=None if self.own is None else self.own[image],
         )
 
     def windows(self, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> Windows:
@@ -113,7 +127,7 @@ def select(given: SelectionInput, script: Int[Tensor, "B N"] | None = None, *, a
     """
     candidates, images, config = given.candidates, given.images, given.plan.config
     (B, T), N, C = candidates.row.shape, config.max_objects, images.shape[1]
-    evidence = Evidence.opening(images, given.plan.geometry, given.plan.behind)
+    evidence = given.evidence()
     quadratics = given.unmeasured()
     available = candidates.exists.clone()
     stale, alive = available, torch.arange(B, device=images.device)

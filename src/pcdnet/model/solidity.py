@@ -27,6 +27,7 @@ LEAST_AREA = 1e-6
 def solid(
     images: Float[Tensor, "B C H W"],
     bank: PrototypeBank,
+    own: Float[Tensor, "B C H W"] | None,
     geometry: Geometry,
     candidates: Candidates,
     config: ModelConfig,
@@ -34,7 +35,8 @@ def solid(
     """Which candidates, alone over the background, lower the error in enough of their pixels (`config.min_solid`)."""
     C = images.shape[1]
     pictures, inside = canvas(images, geometry), canvas(torch.ones_like(images[:, :1]), geometry)
-    behind = canvas(bank.behind(images[0])[None], geometry).expand(len(images), -1, -1, -1)
+    shared = bank.behind(images[0])[None] if own is None else own
+    behind = canvas(shared, geometry).expand(len(images), -1, -1, -1)
     found = torch.zeros_like(candidates.exists)
     candidate, image = candidates.exists.T.nonzero(as_tuple=True)
     prototype = candidates.prototype(candidate)

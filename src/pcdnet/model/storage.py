@@ -35,6 +35,10 @@ def save_model(
     names.write(folder)
 
 
+OPTIONAL = ("ignored",)
+"""What files of version 0.1 do not hold."""
+
+
 def save_tensors(
     path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None, *cure: str | Setting
 ) -> None:
@@ -42,6 +46,15 @@ def save_tensors(
     content = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, metadata)
     with whole_file(path, *cure) as file:
         file.write(content)
+
+
+def load_metadata(path: Path) -> dict[str, str]:
+    """The metadata of a safetensors file, without its tensors."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return file.metadata() or {}
+    except (OSError, SafetensorError) as error:
+        raise PcdnetError(f"cannot read {path}: {error}; use a sound file, or train anew") from None
 
 
 def load_tensors(path: Path, cure: str = "use a sound file, or train anew") -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -56,6 +69,9 @@ def load_tensors(path: Path, cure: str = "use a sound file, or train anew") -> t
 def fill(model: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
     """Give a model the weights of a file; what does not fit it, or is no finite number, is refused."""
     expected = model.state_dict()
+    for name in OPTIONAL:
+        if name in expected and name not in tensors:
+            tensors = {**tensors, name: expected[name]}
     for name, value in expected.items():
         if name not in tensors or tensors[name].shape != value.shape:
             given = tuple(tensors[name].shape) if name in tensors else "nothing"

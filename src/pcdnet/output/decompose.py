@@ -71,7 +71,7 @@ def decompose_files(
     formats
         What to write: some of json, coco, png, csv and parquet, in a list or in a text with commas.
     resize
-        Resize images to the size of the model's background; without it, images of another size are skipped.
+        Resize images to the size of the model's still background; without it, images of another size are skipped.
     values
         Which values are black and white in images of more than 8 bits; by default those that the model learned with.
     stride
@@ -109,7 +109,9 @@ def decompose_files(
         source = RunFolder.open(source).load_model(device)
     model = source
     if resize and model.image_size is None:
-        raise PcdnetError("the model has no background, so images may have any size; leave out ", Setting("resize"))
+        raise PcdnetError(
+            "the model has no still background, so images need no resizing; leave out ", Setting("resize")
+        )
     values = View(values=values).values or model.values  # refuses what is no range
     settings = {"pcdnet": pcdnet.__version__, "model": _digest(model), "resize": resize, "values": values}
     with Journal(out, settings, force=force) as journal:

@@ -137,7 +137,8 @@ def object_pictures(found: Decomposition, bank: BankArrays, *, canvas: bool) -> 
     background is not, grey, which shows dark objects and bright ones alike.
     """
     (H, W), (h, w) = found.instances.shape, bank.masks.shape[1:]
-    behind, pictures = 0.0 if bank.background is None else 0.5, []
+    black = bank.background is None and found.background is None
+    behind, pictures = 0.0 if black else 0.5, []
     for prototype, (row, column), colour in zip(found.prototype_ids, found.positions, found.colours, strict=True):
         mask = bank.masks[prototype][..., None].clip(0, 1)
         picture = mask * bank.prototypes[prototype][..., None] * colour + (1 - mask) * behind

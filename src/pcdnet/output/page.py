@@ -116,6 +116,8 @@ class Page:
     """One of each prototype."""
     metrics: Sequence[Mapping[str, Any]]
     """The lines of the run's metrics file."""
+    trained: int | None = None
+    """Prototypes that were trained, where superfluous ones went afterwards: the metrics number those."""
     gallery: Sequence[Exhibit]
     """Scenes to show decomposed, the best first."""
     ranking: str
@@ -168,7 +170,7 @@ def render(page: Page) -> str:
         summary=_summary(page.health),
         colours=prototype_colours(first),
         alike=ALIKE,
-        curves=learning_curves(page.metrics, len(page.bank.prototypes)),
+        curves=learning_curves(page.metrics, page.trained or len(page.bank.prototypes)),
         events=in_words(line for line in page.metrics if "event" in line),
         gallery=list(_gallery(page, first)),
     )

@@ -130,8 +130,9 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
     usage, error = bank_use(counted.images.astype(np.float32) / 255, found, len(bank.masks))
     metrics = [] if run is None else run.metrics()
     splits = np.zeros(len(bank.masks), dtype=np.int64)
+    trained = len(splits) if run is None else run.config.model.num_prototypes
     for line in metrics:
-        if line.get("event") == "split":
+        if line.get("event") == "split" and trained == len(splits):
             splits[[line["prototype"], line["source"]]] = line["step"]
     return Page(
         name="a model" if run is None else "/".join(run.path.resolve().parts[-2:]),
@@ -144,6 +145,7 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
         health=BankHealth(usage=usage, error=error, likeness=likeness(bank).numpy(), changed=splits),
         sightings=sightings(found, bank.to_numpy()),
         metrics=metrics,
+        trained=None if trained == len(splits) else trained,
         gallery=gallery(counted, found),
         ranking=f"{'' if counted.labels is None else 'FG-ARI, then by '}the squared error that is left",
         config=(Config(model=model.config) if run is None else run.config).to_toml(*([] if run else ["model"])),

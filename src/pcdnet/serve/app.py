@@ -105,12 +105,12 @@ def _add_reading(app: FastAPI, workbench: Workbench, worker: Worker, local: bool
 
 
 def _add_working(app: FastAPI, workbench: Workbench, worker: Worker, local: bool) -> None:
-    @app.post("/api/decompose", openapi_extra={"requestBody": _decomposable()})
+    @app.post("/api/decompose", response_model_exclude_unset=True, openapi_extra={"requestBody": _decomposable()})
     async def decompose(request: Request) -> messages.Explained:
         """Decompose a picture: a file in a form, the numbers of a picture, or a sample."""
         return await worker.do(await _decomposing(request, workbench))
 
-    @app.post("/api/render")
+    @app.post("/api/render", response_model_exclude_unset=True)
     async def render(scene: messages.Scene) -> messages.Explained:
         """Paint a scene."""
         return await worker.do(lambda: workbench.render(scene))

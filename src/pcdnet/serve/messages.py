@@ -76,6 +76,9 @@ class Scene(Message):
     objects: Annotated[list[Thing], Field(max_length=MOST_OBJECTS)]
     image: Array | None = None
     """The picture that the objects explain, height x width x channels of uint8; without it errors are 0."""
+    background: Array | None = None
+    """What is behind the objects, height x width x channels of float32, where the model makes it for each picture: as
+    the answer to `decompose` has it. Without it, it is made from the picture."""
     name: Annotated[str, Field(max_length=200)] = ""
     """Where the picture came from."""
 
@@ -134,6 +137,9 @@ class Explained(Message):
     """What the objects make, height x width x channels of uint8."""
     instances: Array
     """Who is seen at each pixel: 0 is background, n + 1 the n-th object from the front."""
+    background: Array | None = None
+    """What is behind the objects, height x width x channels of float32, where the model makes it for each picture; left
+    out where it is the same for all."""
 
 
 class Proposed(Message):
@@ -188,7 +194,7 @@ class Model(Message):
     size: tuple[int, int] | None
     """The size that pictures should have; None where nothing is known of it."""
     fixed: bool
-    """Whether pictures must have that size, because the model has a background."""
+    """Whether pictures must have that size, because the model has a still background."""
     channels: int
     objects: int
     """Objects that the model finds in a picture at most."""
@@ -197,7 +203,8 @@ class Model(Message):
     prototypes: Array
     masks: Array
     background: Array | None
-    """Height x width x channels; None stands for black."""
+    """Height x width x channels, where it is the same for all pictures. None stands for black, or for one that is made
+    for each picture: then every answer has its own."""
     names: list[str]
     use: list[float] | None
     """Each prototype's share of all objects in the samples."""

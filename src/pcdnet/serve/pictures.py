@@ -64,7 +64,7 @@ def fitted(
 ) -> UInt8[np.ndarray, "h w C"]:
     """The picture as it can be decomposed; one that cannot is refused, or resized if that is asked for.
 
-    `size` is what the model is used to; it takes no other if it has a background.
+    `size` is what the model is used to; it takes no other if it has a still background.
     """
     cure = "send one of another size" if size is None else f"let it be resized to {size[0]}x{size[1]} (fit), or crop it"
     wanted = size if fit or model.image_size is not None else None
@@ -73,10 +73,13 @@ def fitted(
     except PcdnetError as error:
         raise Refusal(422, str(error), fit=True) from None
     (height, width), (h, w) = picture.shape[:2], model.config.prototype_size
+    Y, X = model.weights().image_size or (height, width)
     if wanted is not None and fit:
         return picture
     if height < h or width < w:
         problem = f"{height}x{width} pixels are less than a prototype has ({h}x{w})"
+    elif height > Y or width > X:
+        problem = f"{height}x{width} pixels are more than the model's background shows ({Y}x{X})"
     elif height * width > MOST_PIXELS:
         problem = f"{height}x{width} pixels are more than {MOST_PIXELS:,}"
     else:

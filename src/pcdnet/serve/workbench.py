@@ -5,13 +5,14 @@ It is not made for two threads at once; the app sees to it that one thing is don
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Float32, UInt8
 
 import pcdnet
 from pcdnet.colours import as_hex, as_rgb, instance_colours, prototype_colours
@@ -75,7 +76,7 @@ class Workbench:
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """The size that pictures should have: the background's, or else the samples'."""
+        """The size that pictures should have: the still background's, or else the samples'."""
         if self.model.image_size is not None:
             return self.model.image_size
         return None if self.samples is None else (self.samples.images.shape[1], self.samples.images.shape[2])
@@ -83,17 +84,18 @@ class Workbench:
     def describe(self, *, renaming: bool) -> messages.Model:
         """What there is to know of the model before the first picture."""
         bank, config = self.model.bank().to_numpy(), self.model.config
+        fixed = self.model.image_size is not None
         return messages.Model(
             name=self.folder.resolve().name,
             version=pcdnet.__version__,
             size=self.size,
-            fixed=bank.background is not None,
+            fixed=fixed,
             channels=config.channels,
             objects=config.max_objects,
             min_gain=config.min_error_reduction,
             prototypes=Array.from_numpy(bank.prototypes),
             masks=Array.from_numpy(bank.masks),
-            background=None if bank.background is None else Array.from_numpy(bank.background),
+            background=Array.from_numpy(bank.background) if fixed and bank.background is not None else None,
             **self.named().model_dump(),
             use=self._use(),
             instance_colours=list(map(as_hex, instance_colours(INSTANCE_COLOURS))),
@@ -175,10 +177,25 @@ class Workbench:
             raise PcdnetError(f"a scene of {H}x{W} has more than {MOST_PIXELS:,} pixels; ask for a smaller one")
         picture = None if scene.image is None else checked(scene.image.values(), channels)
         try:
-            asked = Decomposition.from_dict(scene.model_dump(exclude={"image"}), channels)
+            asked = Decomposition.from_dict(scene.model_dump(exclude={"image", "background"}), channels)
         except PcdnetError:
             raise PcdnetError(f"objects differ in how many colour values they have; give {channels} each") from None
+        asked = dataclasses.replace(asked, background=self._behind(scene))
         return self.model.recompose(asked, picture), picture
+
+    def _behind(self, scene: messages.Scene) -> Float32[np.ndarray, "H W C"] | None:
+        """The background that came with a scene, if there is one and the model has use for it."""
+        if scene.background is None:
+            return None
+        if self.model.config.background not in ("plain", "moving"):
+            raise PcdnetError("this model has one background for all pictures; leave out background")
+        values, wanted = scene.background.values(), (*scene.size, self.model.config.channels)
+        if values.shape != wanted or values.dtype != np.float32 or not np.isfinite(values).all():
+            raise PcdnetError(
+                f"the background is an array of shape {list(values.shape)} and type {values.dtype.name}; "
+                f"send {'x'.join(map(str, wanted))} finite numbers of float32"
+            )
+        return values
 
     def _check(self, prototype: int) -> None:
         if not 0 <= prototype < len(self.names):
@@ -202,11 +219,13 @@ class Workbench:
 
 def _explained(found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None) -> messages.Explained:
     painted = np.rint(255 * found.reconstruction.clip(0, 1)).astype(np.uint8)
+    own = {} if found.background is None else {"background": Array.from_numpy(found.background)}
     return messages.Explained(
         scene=found.to_dict(),
         image=None if picture is None else Array.from_numpy(picture),
         reconstruction=Array.from_numpy(painted),
         instances=Array.from_numpy(found.instances.astype(np.uint16)),
+        **own,
     )
 
 

@@ -17,16 +17,11 @@ from jaxtyping import UInt8
 
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
-from pcdnet.training.initialization import (
-    LEAST_CONTRAST,
-    Seeds,
-    choose_seeds,
-    find_blobs,
-    still_background,
-    typical_energy,
-)
+from pcdnet.training.backdrop import behind_images, choose_background, learned_picture
+from pcdnet.training.foreground import find_foreground, some_of
+from pcdnet.training.initialization import Seeds, find_seeds
 
-MOST_PROTOTYPES = 30
+MOST_PROTOTYPES = 60
 """Kinds of shapes that are distinguished at most."""
 LARGEST = 0.3
 """Things may be as large as this share of the image's sides."""
@@ -40,9 +35,9 @@ ROOM = 1.25
 """Images may hold so many times the objects that were seen in one."""
 MOST_OBJECTS, MOST_PEAKS = 64, 20
 """Limits beyond which search takes too long."""
-LEAST_GAIN = 0.05
-"""An object must remove at least this share of the error that the typical blob causes."""
-IMAGES = 3200
+LEAST_GAIN = 0.25
+"""An object must remove at least this share of the error that the faintest kind of blob causes."""
+IMAGES = 1600
 """How many images training looks at."""
 BATCH_PIXELS = 160_000
 """Pixels in a batch of images, about."""
@@ -58,42 +53,44 @@ class Choice:
     """What was seen in the images, in words."""
 
 
-def choose(images: UInt8[np.ndarray, "N H W C"], seed: int) -> Choice:
+def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = False) -> Choice:
     """Look the images over and choose everything that a preset would say."""
     N, H, W, C = images.shape
     largest = min(H, max(SMALL, int(LARGEST * H))), min(W, max(SMALL, int(LARGEST * W)))
-    still = still_background(images, largest)
-    blobs = find_blobs(images, still)
-    seeds = choose_seeds(blobs, MOST_PROTOTYPES, largest, np.random.default_rng(seed))
+    some = some_of(images)
+    backdrop = choose_background(some, largest, tiles=tiles)
+    behind = behind_images(backdrop.kind, some, learned_picture(backdrop.kind, some, largest))
+    blobs = find_foreground(some, behind, largest).clear()
+    seeds = find_seeds(blobs, MOST_PROTOTYPES, largest, np.random.default_rng(seed))
     frame = _frame(seeds, largest)
-    per_image = np.bincount([blob.image for blob in blobs], minlength=N)
+    per_image = np.bincount([blob.image for blob in blobs], minlength=len(some))
     most = int(per_image.max())
     alike = _most_alike(seeds)
-    energy = typical_energy(blobs)
-    black = float(still.max()) < LEAST_CONTRAST
+    energy = _faintest(seeds)
     model = ModelConfig(
         num_prototypes=len(seeds.prototypes),
         prototype_size=frame,
         max_objects=min(MOST_OBJECTS, math.ceil(ROOM * most) + 1),
         peaks_per_prototype=min(MOST_PEAKS, math.ceil(ROOM * max(alike, most / 3)) + 4),
         channels=C,
-        background=not black,
+        background=backdrop.kind,
         localization="error_reduction",
         restarts=0,
-        min_error_reduction=float(f"{max(LEAST_GAIN * energy, 0.05):.2g}"),
+        rounds=2,
+        min_error_reduction=float(f"{LEAST_GAIN * energy:.2g}"),
         min_visible=0.5,
         min_solid=0.4,
     )
     batch = max(1, min(32, BATCH_PIXELS // (H * W), N))
     steps = max(200, min(1000, IMAGES // batch))
-    start = TrainConfig(init="images", learning_rate=0.005, noise_steps=0, mask_noise=0.3)
+    start = TrainConfig(init="shapes", learning_rate=0.005, noise_steps=0, mask_noise=0.3, settle=True)
     train = dataclasses.replace(start, steps=steps, batch=batch, validate_every=max(1, steps // 4), seed=seed)
     reasons = (
-        f"{N:,} images of {H}x{W} in {'colour' if C == 3 else 'grey'}, "
-        f"{'on black' if black else 'over a background that stands still'}",
+        f"{N:,} {'tiles' if tiles else 'images'} of {H}x{W} in {'colour' if C == 3 else 'grey'}",
+        backdrop.reason,
         f"{len(blobs) / max(1, len({blob.image for blob in blobs})):.1f} things stand out in an image, at most {most}",
         f"they look like {len(seeds.prototypes)} shapes, the largest in frames of {frame[0]}x{frame[1]}",
-        f"an object must reduce the squared error by {model.min_error_reduction:g}, of {energy:.2g} that is typical",
+        f"an object must reduce the squared error by {model.min_error_reduction:g}, a quarter of the faintest shape's",
     )
     return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons)
 
@@ -107,6 +104,12 @@ def _frame(seeds: Seeds, largest: tuple[int, int]) -> tuple[int, int]:
         raise PcdnetError("nothing stands out in the images again and again; choose a preset or give more images")
     rows, columns = masks.any(axis=2).sum(axis=1).max(), masks.any(axis=1).sum(axis=1).max()
     return min(int(rows) + 2 * MARGIN, largest[0]), min(int(columns) + 2 * MARGIN, largest[1])
+
+
+def _faintest(seeds: Seeds) -> float:
+    """The energy of the typical blob of the faintest shape."""
+    energies = np.array([blob.energy for blob in seeds.blobs])
+    return min(float(np.median(energies[seeds.kinds == kind])) for kind in range(len(seeds.prototypes)))
 
 
 def _most_alike(seeds: Seeds) -> int:

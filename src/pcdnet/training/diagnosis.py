@@ -16,7 +16,7 @@ from scipy import ndimage
 
 from pcdnet.decomposition import Decomposition
 from pcdnet.model.network import CHUNK, PCDNet
-from pcdnet.training.initialization import LEAST_CONTRAST, LEAST_PIXELS, NOISE_FACTOR
+from pcdnet.training.foreground import LEAST_CONTRAST, LEAST_PIXELS, NOISE_FACTOR
 from pcdnet.training.reset import likeness
 
 MOST_IMAGES = 200

@@ -23,9 +23,11 @@ from pcdnet.model.storage import checked_device
 from pcdnet.run import Origin, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.automatic import choose
+from pcdnet.training.backdrop import pixel_noise
 from pcdnet.training.colours import with_colours
 from pcdnet.training.display import TrainingDisplay
 from pcdnet.training.loop import Progress, Trainer
+from pcdnet.training.settling import settle
 from pcdnet.training.verdict import judge_images
 
 Data = str | Path | NDArray[np.generic] | Scenes
@@ -111,6 +113,8 @@ def fit(
         config, changes = run.config, {}
         data, view = run.data if data is None else data, run.view_of(None, view)
         minutes = run.origin.minutes if minutes is None else minutes
+        if run.is_settled:
+            return run.load_model(device)
     elif data is None:
         raise PcdnetError("there is nothing to learn from; give ", Setting("data"))
     elif out is not None:
@@ -134,7 +138,7 @@ def fit(
     if resume and run is not None and run.has_state:
         trainer.restore(run)
     else:
-        trainer.begin(start)
+        trainer.begin(start, view.ignored((scenes.images.shape[1], scenes.images.shape[2])))
     with nullcontext() if quiet else TrainingDisplay() as display:
 
         def show(progress: Progress) -> None:
@@ -144,8 +148,18 @@ def fit(
 
         trainer.train(show, stop or (lambda: False))
     best = trainer.finished()
+    best.names = best.names if run is None else run.names()
+    if config.train.settle:
+        best = settle(best, scenes.images, pixel_noise(scenes.images))
+        if run is not None:
+            best.names.write(run.path)
+            run.save_weights(best, settled=True)
+        if not quiet:
+            count = config.model.num_prototypes
+            gone = count - best.config.num_prototypes
+            print(f"{gone} of {count} prototypes were superfluous, and are gone", file=sys.stderr)
+    best.names = with_colours(best, scenes.images, best.names)
     best.values = view.values
-    best.names = with_colours(best, scenes.images, best.names if run is None else run.names())
     if run is not None:
         run.keep_names(best.names)
     if run is not None or not quiet:
@@ -200,7 +214,7 @@ def _scenes(data: Data, validation: Scenes | None, seed: int, view: View) -> tup
 
 def _chosen(scenes: Scenes, changes: Mapping[str, Any], seed: int, start: PCDNet | None, quiet: bool) -> Config:
     """The configuration read off the images, with some fields set otherwise; the reasons are reported."""
-    choice = choose(scenes.images, seed)
+    choice = choose(scenes.images, seed, tiles=scenes.places is not None)
     config = _like(choice.config, start).with_fields(changes)
     if not quiet:
         print("no preset fits these data, so everything is chosen from the images:", file=sys.stderr)

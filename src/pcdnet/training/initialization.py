@@ -10,55 +10,34 @@ is learned as ever, from the error of its reconstructions.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32, Float64, Int64, UInt8
-from scipy import ndimage
+from jaxtyping import Float32, Float64, Int64, UInt8
 
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
+from pcdnet.training.backdrop import behind_images
+from pcdnet.training.foreground import Blob, find_foreground, joined, some_of, strong
 from pcdnet.training.reset import COPY_NOISE
 
-NOISE_FACTOR = 4.0
-"""What differs from the background by more than so many times the noise is foreground."""
-LEAST_CONTRAST = 0.04
-"""Differences below this are never foreground: images without noise have other flaws, such as compression."""
-LEAST_PIXELS = 4
-"""Smaller blobs are specks."""
-LEAST_SHARE = 0.15
-"""Blobs with less than this share of the typical blob's energy are specks, too."""
-COMES_AND_GOES = 0.1
-"""What is not there in this share of the images is no part of the background."""
 NEAR = 0.5
 """From this distance on two blobs are simply different; farther is not worse."""
 SUPPORT = 3.0
 """A seed must stand for so many blobs, itself included, that no other seed stands for."""
-MOST_IMAGES = 400
-"""Images that are looked at; more tell nothing new."""
 MOST_BLOBS = 3000
 """Blobs that are compared with each other."""
+TOGETHER = 0.8
+"""Parts belong together if they do so in this share of the cases."""
+FEW_PLACES, RARE_PLACES = 4, 0.02
+"""A shape stands at fixed places if they are so few, or so few of its blobs have a place of their own."""
+COUNTER_SHAPES = 3
+"""So many shapes, one after the other at one place, are a counter's."""
 SURE = 1.5
 """Raw mask values lie in [1 - SURE, SURE] at the start: pixels that all blobs agree on withstand the noise on masks."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Blob:
-    """One connected piece of foreground."""
-
-    image: int
-    """Which image it is in."""
-    top: int
-    left: int
-    mask: Bool[np.ndarray, "h w"]
-    """Its pixels, within the box around it."""
-    grey: Float32[np.ndarray, "h w"]
-    """The image there, in grey of 0 to 1."""
-    energy: float
-    """The squared error of the bare background there."""
-    cut: bool
-    """Whether it reaches the border of the image: there may be more of it outside."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,16 +55,31 @@ class Seeds:
 
 
 @torch.no_grad()
-def init_from_images(model: PCDNet, images: UInt8[np.ndarray, "N H W C"], seed: int) -> None:
-    """Start a model from the images: its background, and as many prototypes as there are shapes to take."""
-    still = still_background(images, model.config.prototype_size)
-    if model.background is None:
-        still = np.zeros_like(still)
+def init_from_images(
+    model: PCDNet,
+    images: UInt8[np.ndarray, "N H W C"],
+    picture: Float32[np.ndarray, "Y X C"] | None,
+    seed: int,
+    *,
+    every_shape: bool = True,
+) -> None:
+    """Start a model from the images: its background, and as many prototypes as there are shapes to take.
+
+    `picture` is the first background of a model that learns one. Without `every_shape` only what stands out
+    most counts.
+    """
+    if model.background is not None and picture is not None:
+        model.background.copy_(torch.from_numpy(picture).permute(2, 0, 1))
+    rng, some = np.random.default_rng(seed), some_of(images)
+    behind = behind_images(model.config.background, some, picture)
+    found = find_foreground(some, behind, model.config.prototype_size)
+    count, frame = model.config.num_prototypes, model.config.prototype_size
+    if not every_shape:
+        seeds = choose_seeds(strong(found.blobs), count, frame, rng)
     else:
-        model.background.copy_(torch.from_numpy(still).permute(2, 0, 1))
-    rng = np.random.default_rng(seed)
-    blobs = find_blobs(images, still)
-    seeds = choose_seeds(blobs, model.config.num_prototypes, model.config.prototype_size, rng)
+        seeds = find_seeds(found.clear(), count, frame, rng)
+        if model.ignored is not None:
+            model.ignored.copy_(torch.from_numpy(found.clutter))
     n = len(seeds.prototypes)
     model.prototypes[:n] = torch.from_numpy(seeds.prototypes)
     model.masks[:n] = torch.from_numpy(seeds.masks) * (2 * SURE - 1) + (1 - SURE)
@@ -97,70 +91,72 @@ def init_from_images(model: PCDNet, images: UInt8[np.ndarray, "N H W C"], seed: 
             values[spare] = values[int(kind)] + torch.from_numpy(noise).to(values)
 
 
-def still_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int]) -> Float32[np.ndarray, "H W C"]:
-    """What is behind everything, of 0 to 1: the median of the images, without things that just stand there.
+def find_seeds(blobs: list[Blob], count: int, frame: tuple[int, int], rng: np.random.Generator) -> Seeds:
+    """The seeds of what stands out, when parts that always stand together are one and counters are left out."""
+    first = choose_seeds(blobs, 2 * count, frame, rng)
+    blobs = without_counters(first, blobs)
+    again = choose_seeds(blobs, 2 * count, frame, rng)
+    return choose_seeds(join_parts(again, blobs, frame), count, frame, rng)
 
-    A piece of the median that its surroundings do not explain belongs to the background if it is always seen, but if
-    the surroundings are seen in its place now and then, it is a thing that comes and goes. `frame` is how large
-    things may be.
+
+def without_counters(seeds: Seeds, blobs: list[Blob]) -> list[Blob]:
+    """The blobs without those of counters, such as a score or a clock: where one shape after the other is drawn.
+
+    A shape that is seen only at a few places, and at places where several such shapes are seen, is one of a counter's.
     """
-    spread = images[:: _every(len(images))].astype(np.float32) / 255
-    median = np.median(spread, axis=0).astype(np.float32)
-    around = tuple(2 * side + 1 for side in frame)
-    plain = np.stack([ndimage.median_filter(plane, size=around) for plane in np.moveaxis(median, -1, 0)], axis=-1)
-    gone = (np.abs(spread - plain).max(axis=-1) < LEAST_CONTRAST).mean(axis=0)
-    pieces, count = ndimage.label(np.abs(median - plain).max(axis=-1) >= LEAST_CONTRAST)
-    often = np.atleast_1d(ndimage.median(gone, pieces, np.arange(1, count + 1))) >= COMES_AND_GOES
-    movable = np.concatenate([[False], often])[pieces]
-    background: np.ndarray = np.where(movable[..., None], plain, median)
-    return background
+    places: dict[int, set[tuple[int, int]]] = {}
+    counts: Counter[int] = Counter()
+    for blob, kind in zip(seeds.blobs, seeds.kinds.tolist(), strict=True):
+        places.setdefault(kind, set()).add((blob.top, blob.left))
+        counts[kind] += 1
+    fixed = {kind for kind in places if kind >= 0 and len(places[kind]) <= max(FEW_PLACES, RARE_PLACES * counts[kind])}
+    shapes = Counter(place for kind in fixed for place in places[kind])
+    drawn = {place for place, count in shapes.items() if count >= COUNTER_SHAPES}
+    counters = {kind for kind in fixed if places[kind] <= drawn}
+    of_counters = {id(blob) for blob, kind in zip(seeds.blobs, seeds.kinds.tolist(), strict=True) if kind in counters}
+    return [blob for blob in blobs if id(blob) not in of_counters]
 
 
-def _every(count: int) -> int:
-    """The stride at which MOST_IMAGES of `count` images are looked at."""
-    return max(1, count // MOST_IMAGES)
+def join_parts(seeds: Seeds, blobs: list[Blob], frame: tuple[int, int]) -> list[Blob]:
+    """The blobs with those joined that always stand together: the dot of an i and its stem, the digits of a "50".
+
+    Where a shape nearly always has another beside it at one offset, and the other nearly always stands beside such a
+    shape, both are parts of one object.
+    """
+    kind_of = {id(blob): kind for blob, kind in zip(seeds.blobs, seeds.kinds.tolist(), strict=True) if kind >= 0}
+    images: dict[int, list[Blob]] = {}
+    for blob in blobs:
+        if id(blob) in kind_of:
+            images.setdefault(blob.image, []).append(blob)
+    counts = Counter(kind_of.values())
+    offsets: Counter[tuple[int, int, int, int]] = Counter()
+    for together in images.values():
+        for one, two, *offset in _neighbours(together, frame):
+            offsets[kind_of[id(one)], kind_of[id(two)], *offset] += 1
+    bound = {rule: n for rule, n in offsets.items() if n >= TOGETHER * counts[rule[0]] and n >= SUPPORT}
+    held: Counter[int] = Counter()
+    for (_, part, _, _), n in bound.items():
+        held[part] += n
+    rules = {rule for rule in bound if held[rule[1]] >= TOGETHER * counts[rule[1]]}
+    result = [blob for blob in blobs if id(blob) not in kind_of]
+    for together in images.values():
+        group = {id(blob): [blob] for blob in together}
+        for one, two, *offset in _neighbours(together, frame):
+            if (kind_of[id(one)], kind_of[id(two)], *offset) in rules and group[id(one)] is not group[id(two)]:
+                both = [*group[id(one)], *group[id(two)]]
+                for blob in both:
+                    group[id(blob)] = both
+        result += [joined(parts) for parts in {id(parts): parts for parts in group.values()}.values()]
+    return result
 
 
-def find_blobs(images: UInt8[np.ndarray, "N H W C"], background: Float32[np.ndarray, "H W C"]) -> list[Blob]:
-    """The connected pieces of foreground in at most MOST_IMAGES of the images, without faint specks."""
-    chosen = np.arange(0, len(images), _every(len(images)))[:MOST_IMAGES]
-    far = np.stack([np.abs(images[n] / np.float32(255) - background).max(axis=-1) for n in chosen])
-    threshold = max(NOISE_FACTOR * 1.4826 * float(np.median(far)), LEAST_CONTRAST)
-    blobs = []
-    for n, distance in zip(chosen.tolist(), far, strict=True):
-        blobs += _blobs_of(n, images[n], background, distance > threshold)
-    least = LEAST_SHARE * typical_energy(blobs)
-    return [blob for blob in blobs if blob.energy >= least]
-
-
-def typical_energy(blobs: list[Blob]) -> float:
-    """The energy of the blob in which, counted from the faintest, half of all energy is reached."""
-    energies = np.sort([blob.energy for blob in blobs])
-    if len(energies) == 0:
-        return 0.0
-    return float(energies[np.searchsorted(np.cumsum(energies), energies.sum() / 2)])
-
-
-def _blobs_of(
-    n: int,
-    image: UInt8[np.ndarray, "H W C"],
-    background: Float32[np.ndarray, "H W C"],
-    foreground: Bool[np.ndarray, "H W"],
-) -> list[Blob]:
-    pieces, _ = ndimage.label(ndimage.binary_fill_holes(foreground), structure=np.ones((3, 3)))
-    H, W = foreground.shape
-    grey = (image.mean(axis=-1) / 255).astype(np.float32)
-    energy = np.square(image / np.float32(255) - background).sum(axis=-1)
-    found = []
-    for label, box in enumerate(ndimage.find_objects(pieces), start=1):
-        mask = pieces[box] == label
-        if mask.sum() < LEAST_PIXELS:
-            continue
-        rows, columns = box
-        cut = rows.start == 0 or columns.start == 0 or rows.stop == H or columns.stop == W
-        removed = float((energy[box] * mask).sum())
-        found.append(Blob(n, int(rows.start), int(columns.start), mask, grey[box], removed, cut))
-    return found
+def _neighbours(blobs: list[Blob], frame: tuple[int, int]) -> Iterator[tuple[Blob, Blob, int, int]]:
+    """Pairs of blobs of one image that would fit into one frame, with their offset."""
+    for one, two in itertools.permutations(blobs, 2):
+        bottom = max(one.top + one.mask.shape[0], two.top + two.mask.shape[0]) - min(one.top, two.top)
+        right = max(one.left + one.mask.shape[1], two.left + two.mask.shape[1]) - min(one.left, two.left)
+        if bottom <= frame[0] and right <= frame[1]:
+            yield one, two, two.top - one.top, two.left - one.left
 
 
 def choose_seeds(blobs: list[Blob], count: int, frame: tuple[int, int], rng: np.random.Generator) -> Seeds:
@@ -173,26 +169,43 @@ def choose_seeds(blobs: list[Blob], count: int, frame: tuple[int, int], rng: np.
             *(Setting("model.prototype_size"), " for larger frames, or ", Setting("train.init", "constant")),
         )
     if len(whole) > MOST_BLOBS:
-        whole = [whole[n] for n in np.sort(rng.choice(len(whole), MOST_BLOBS, replace=False))]
-    masks, greys = (np.stack(parts) for parts in zip(*(_framed(blob, frame) for blob in whole), strict=True))
-    painted = masks * greys
-    features = np.concatenate([masks.reshape(len(whole), -1), painted.reshape(len(whole), -1)], axis=1)
-    near = np.clip(NEAR - _distances(features, masks), 0, None)  # how well one stands for the other
-    weight = np.sqrt(masks.sum(axis=(1, 2)))  # large objects count for more than specks
-    served = np.zeros(len(whole))
+        sample = [whole[n] for n in np.sort(rng.choice(len(whole), MOST_BLOBS, replace=False))]
+    else:
+        sample = whole
+    features, areas = _features(sample, frame)
+    near = np.clip(NEAR - _distances(features, areas, features, areas), 0, None)  # how well one stands for the other
+    weight = np.sqrt(areas)  # large objects count for more than specks
+    served = np.zeros(len(sample))
     seeds: list[int] = []
-    while len(seeds) < min(count, len(whole)):
+    while len(seeds) < min(count, len(sample)):
         gains = (weight[:, None] * np.clip(near - served[:, None], 0, None)).sum(axis=0)
         best = int(gains.argmax())
         if seeds and gains[best] < SUPPORT * NEAR * weight[best]:
             break
         seeds.append(best)
         served = np.maximum(served, near[:, best])
-    kinds = np.where(served > 0, near[:, seeds].argmax(axis=1), -1)
-    averages = np.stack([masks[kinds == kind].mean(axis=0) for kind in range(len(seeds))])
-    greys = np.stack([painted[kinds == kind].mean(axis=0) for kind in range(len(seeds))])
-    prototypes = greys / np.maximum(averages, 1e-3)
-    return Seeds(prototypes.astype(np.float32), averages.astype(np.float32), whole, kinds)
+    if sample is not whole:
+        chosen, sizes = features[seeds], areas[seeds]
+        features, areas = _features(whole, frame)
+        near = np.clip(NEAR - _distances(features, areas, chosen, sizes), 0, None)
+    else:
+        near = near[:, seeds]
+    kinds = np.where(near.max(axis=1) > 0, near.argmax(axis=1), -1)
+    half = features.shape[1] // 2
+    means = np.stack([features[kinds == kind].mean(axis=0) for kind in range(len(seeds))])
+    masks, greys = means[:, :half].reshape(-1, h, w), means[:, half:].reshape(-1, h, w)
+    return Seeds(greys / np.maximum(masks, 1e-3), masks, whole, kinds)
+
+
+def _features(
+    blobs: list[Blob], frame: tuple[int, int]
+) -> tuple[Float32[np.ndarray, "n features"], Float32[np.ndarray, "n"]]:
+    """What blobs are compared by, their masks and what these show, centred in a frame; and the areas of the masks."""
+    features = np.empty((len(blobs), 2, frame[0] * frame[1]), np.float32)
+    for row, blob in zip(features, blobs, strict=True):
+        mask, grey = _framed(blob, frame)
+        row[0], row[1] = mask.ravel(), (mask * grey).ravel()
+    return features.reshape(len(blobs), -1), features[:, 0].sum(axis=1)
 
 
 def _framed(blob: Blob, frame: tuple[int, int]) -> tuple[Float32[np.ndarray, "h w"], Float32[np.ndarray, "h w"]]:
@@ -207,10 +220,14 @@ def _framed(blob: Blob, frame: tuple[int, int]) -> tuple[Float32[np.ndarray, "h 
     return mask, grey
 
 
-def _distances(features: Float32[np.ndarray, "n f"], masks: Float32[np.ndarray, "n h w"]) -> Float64[np.ndarray, "n n"]:
+def _distances(
+    one: Float32[np.ndarray, "n features"],
+    one_area: Float32[np.ndarray, "n"],
+    two: Float32[np.ndarray, "m features"],
+    two_area: Float32[np.ndarray, "m"],
+) -> Float64[np.ndarray, "n m"]:
     """The squared difference of every two blobs, as a share of their areas together."""
-    squares = np.square(features).sum(axis=1, dtype=np.float64)
-    apart = squares[:, None] + squares[None] - 2 * (features @ features.T).astype(np.float64)
-    areas = masks.sum(axis=(1, 2), dtype=np.float64)
-    share: np.ndarray = np.clip(apart, 0, None) / (areas[:, None] + areas[None])
+    squares = [np.square(features).sum(axis=1, dtype=np.float64) for features in (one, two)]
+    apart = squares[0][:, None] + squares[1][None] - 2 * (one @ two.T).astype(np.float64)
+    share: np.ndarray = np.clip(apart, 0, None) / (one_area[:, None] + two_area[None])
     return share

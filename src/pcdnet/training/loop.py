@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
 from pcdnet.config import Config
@@ -20,6 +20,7 @@ from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import WEIGHTS, fill, load_tensors
 from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
+from pcdnet.training.backdrop import learned_picture
 from pcdnet.training.evaluation import Evaluation, evaluate
 from pcdnet.training.initialization import init_from_images
 from pcdnet.training.loss import loss_of
@@ -92,25 +93,45 @@ class Trainer:
     ) -> None:
         self._images, self._validation, self._config, self._run = scenes.images, validation, config, run
         self._device, self._minutes = device, minutes
-        H, W = scenes.images.shape[1:3]
+        self._picture = self._first_background()
+        size = None if self._picture is None else self._picture.shape[:2]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.train.seed)  # the colour network's first weights
-            self._model = PCDNet(config.model, (H, W) if config.model.background else None).to(device).train()
+            self._model = PCDNet(config.model, size).to(device).train()
         self._optimizer = torch.optim.Adam(self._groups(), lr=config.train.learning_rate)
         self._epoch, self._order = -1, np.arange(0)
         self._state = State(0, 0.0, -math.inf, Health.start(config.model.num_prototypes))
         self._best = self._weights()
 
-    def begin(self, start: PCDNet | None = None) -> None:
-        """Give the bank its first values: those of another model, shapes in the images, or the paper's constants."""
+    def begin(self, start: PCDNet | None = None, ignored: Bool[np.ndarray, "H W"] | None = None) -> None:
+        """Give the bank its first values: those of another model, shapes in the images, or the paper's constants.
+
+        `ignored` are pixels that do not count.
+        """
+        if ignored is not None and self._model.ignored is None:
+            raise PcdnetError(
+                *("a part of the images can be ignored before a still background only; use ", Setting("crop")),
+                *(", or set ", Setting("model.background", "still")),
+            )
         if start is not None:
             self._model.load_state_dict(start.state_dict())
-        elif self._config.train.init == "images":
-            init_from_images(self._model, self._images, self._config.train.seed)
-        elif self._model.background is not None:
-            mean = self._images.mean(axis=0, dtype=np.float64) / 255
+        elif self._config.train.init != "constant":
+            train = self._config.train
+            init_from_images(self._model, self._images, self._picture, train.seed, every_shape=train.init == "shapes")
+        elif self._model.background is not None and self._picture is not None:
             with torch.no_grad():
-                self._model.background.copy_(torch.from_numpy(mean).permute(2, 0, 1))
+                self._model.background.copy_(torch.from_numpy(self._picture).permute(2, 0, 1))
+
+        if ignored is not None and self._model.ignored is not None:
+            self._model.ignored |= torch.from_numpy(ignored).to(self._device)
+
+    def _first_background(self) -> Float32[np.ndarray, "Y X C"] | None:
+        """The background before training: the mean of the images, as in the paper, or what is behind the objects."""
+        model, init = self._config.model, self._config.train.init
+        if model.background == "still" and init == "constant":
+            mean: np.ndarray = self._images.mean(axis=0, dtype=np.float64) / 255
+            return mean.astype(np.float32)
+        return learned_picture(model.background, self._images, model.prototype_size)
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: value.clone() for name, value in self._model.state_dict().items()}
@@ -191,7 +212,7 @@ class Trainer:
         rate = self._rate(share)
         for group in optimizer.param_groups:
             group["lr"] = rate * group["lr_scale"]
-        images = self._batch(step)
+        images = model.seen(self._batch(step))
         layers = model(images, noisy_bank(model, train, step, share, rng))
         loss = loss_of(images, layers.reconstruction, model.prototypes, model.masks, self._config.loss)
         if not torch.isfinite(loss):

@@ -37,9 +37,11 @@ MOST_NAMED = 3
 
 Cure = tuple[str, dict[str, Any]]
 """Advice in words, and what to change in the settings."""
-BACKGROUND_CURES: dict[bool, Cure] = {
-    False: ("learn what is behind the objects: it is not black (model.background)", {"model.background": True}),
-    True: ("give images, or a part of them (crop), whose background is always the same", {}),
+BACKGROUND_CURES: dict[str, Cure] = {
+    "black": ("learn what is behind the objects: it is not black (model.background)", {"model.background": "still"}),
+    "still": ("give images, or a part of them (crop), whose background is always the same", {}),
+    "plain": ("give images, or a part of them (crop), whose background is plain paper or light", {}),
+    "moving": ("give images of one ground that a camera moves over, or crop them to it", {}),
 }
 """What to do about a background that the images do not have, by what it is now."""
 

@@ -10,7 +10,7 @@ import torch
 from onnx import helper
 from torch import Tensor
 
-from pcdnet.config import ModelConfig
+from pcdnet.config import Background, ModelConfig
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import to_onnx
 from pcdnet.model.onnx.file import IR, OPSET
@@ -23,10 +23,12 @@ SIZE, FRAME = (30, 27), (11, 9)
 KINDS = {"f": FLOAT, "i": INT, "b": BOOL}
 
 
-def random_model(seed: int, channels: int = 3, background: bool = False, **fields: Any) -> tuple[PCDNet, list[Tensor]]:
+def random_model(
+    seed: int, channels: int = 3, background: Background = "black", **fields: Any
+) -> tuple[PCDNet, list[Tensor]]:
     """A model of random prototypes, and scenes of them that overlap each other and the border."""
     rng = torch.Generator().manual_seed(seed)
-    bank = random_bank(rng, 4, FRAME, (channels, *SIZE) if background else None, torch.float32)
+    bank = random_bank(rng, 4, FRAME, (channels, *SIZE) if background != "black" else None, torch.float32)
     scenes = [random_scene(rng, bank, SIZE, channels, count % 5, noise=0.01) for count in range(10)]
     config: dict[str, Any] = {
         "max_objects": 4,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from pcdnet.config import Background
 from pcdnet.model.evidence import Evidence, occluded
 from pcdnet.model.onnx.evidence import EvidenceGraph, canvas, cells
 from pcdnet.model.onnx.graph import FLOAT, Graph
@@ -14,8 +15,10 @@ from pcdnet.model.windows import canvas as torch_canvas
 from tests.model.onnx.models import SIZE, evaluate, random_model
 
 
-@pytest.mark.parametrize("background", [True, False])
-def test_coefficients_are_those_of_the_model_before_and_after_a_choice(background: bool, rng: torch.Generator) -> None:
+@pytest.mark.parametrize("background", ["still", "black"])
+def test_coefficients_are_those_of_the_model_before_and_after_a_choice(
+    background: Background, rng: torch.Generator
+) -> None:
     model, scenes = random_model(2, background=background)
     images, plan, graph = torch.stack(scenes[2:4]), model.plan(SIZE), Graph()
     (rows, columns), (my, mx), (Y, X) = plan.geometry.positions, plan.geometry.padding, plan.geometry.canvas

@@ -25,7 +25,7 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch: pytest.M
 
 
 def test_an_export_is_written_compared_and_described(tmp_path: Path) -> None:
-    model, _ = random_model(0, background=True)
+    model, _ = random_model(0, background="still")
     written = export_onnx(model, tmp_path / "model.onnx", batch=2)
     assert written.path.read_bytes() == to_onnx(model, SIZE, 2)
     assert written.bytes == written.path.stat().st_size

@@ -39,6 +39,20 @@ def test_the_file_says_what_it_is() -> None:
     assert words["preprocessing"].startswith("grey pixels of 0 to 255")
 
 
+def test_backgrounds_of_each_image_and_further_rounds_are_refused() -> None:
+    model, _ = random_model(0)
+    given = model.config
+    for field, value, instead in (
+        ("background", "plain", "'black'"),
+        ("background", "moving", "'black'"),
+        ("rounds", 2, "1"),
+    ):
+        model.config = dataclasses.replace(given, **{field: value})  # type: ignore[arg-type]
+        message = f"{field}={value!r} cannot be expressed in an ONNX file; train with {field}={instead}, or use"
+        with pytest.raises(PcdnetError, match=message):
+            to_onnx(model, SIZE)
+
+
 def test_the_file_depends_on_the_model_alone() -> None:
     model, _ = random_model(0, colour="network")
     content = to_onnx(model, SIZE)
@@ -49,7 +63,7 @@ def test_the_file_depends_on_the_model_alone() -> None:
 
 
 def test_the_file_stays_small_for_large_batches() -> None:
-    model, _ = random_model(0, background=True)
+    model, _ = random_model(0, background="still")
     assert len(to_onnx(model, SIZE, 64)) < len(to_onnx(model, SIZE)) + 20_000
 
 
@@ -61,7 +75,7 @@ def test_mistakes_are_reported_with_their_cure() -> None:
         to_onnx(model, SIZE, 0)
     with pytest.raises(PcdnetError, match="images of 5000x30 are too large for an ONNX file; cut or shrink"):
         to_onnx(model, (5000, 30))
-    model, _ = random_model(0, background=True)
+    model, _ = random_model(0, background="still")
     with pytest.raises(PcdnetError, match="images of 31x27 do not fit the model's background; use size=.30, 27."):
         to_onnx(model, (31, 27))
 

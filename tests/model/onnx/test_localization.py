@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pcdnet.config import Localization
+from pcdnet.config import Background, Localization
 from pcdnet.model.onnx.graph import FLOAT, Graph
 from pcdnet.model.onnx.localization import error_reduction_maps, phase_maps
 from tests.model.onnx.models import SIZE, evaluate, random_model
 
 
-@pytest.mark.parametrize("background", [True, False])
+@pytest.mark.parametrize("background", ["still", "black"])
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("localization", ["phase", "error_reduction"])
-def test_the_maps_are_those_of_the_model(localization: Localization, channels: int, background: bool) -> None:
+def test_the_maps_are_those_of_the_model(localization: Localization, channels: int, background: Background) -> None:
     model, scenes = random_model(1, channels, background, localization=localization)
     images, plan, graph = torch.stack(scenes[1:4]), model.plan(SIZE), Graph()
     x = graph.value(FLOAT, "images")

@@ -22,7 +22,7 @@ def test_parity_tells_a_file_of_another_model() -> None:
 
 
 def test_samples_are_images_of_the_models_own_objects() -> None:
-    model, _ = random_model(0, background=True)
+    model, _ = random_model(0, background="still")
     images = sample(model, SIZE, 5)
     assert images.shape == (5, 3, *SIZE)
     assert torch.equal(images, sample(model, SIZE, 5))

@@ -8,19 +8,19 @@ import itertools
 import pytest
 import torch
 
-from pcdnet.config import ColourModule, Localization
+from pcdnet.config import Background, ColourModule, Localization
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import to_onnx
 from pcdnet.model.onnx.parity import compare, run, sample
 from tests.model.models import tetromino_batch
 from tests.model.onnx.models import SIZE, agree, random_model, true_model
 
-CASES = list(itertools.product(("least_squares", "network", "none"), ("phase", "error_reduction"), (False, True)))
+CASES = list(itertools.product(("least_squares", "network", "none"), ("phase", "error_reduction"), ("black", "still")))
 
 
 @pytest.mark.parametrize(("colour", "localization", "background"), CASES)
 def test_the_file_finds_what_the_model_finds(
-    colour: ColourModule, localization: Localization, background: bool
+    colour: ColourModule, localization: Localization, background: Background
 ) -> None:
     objects = 0
     for seed, channels, min_visible in ((1, 3, 0.0), (2, 1, 0.0), (3, 3, 0.5)):
@@ -31,7 +31,7 @@ def test_the_file_finds_what_the_model_finds(
 
 
 def test_what_must_be_visible_changes_what_the_file_finds() -> None:
-    model, scenes = random_model(3, background=True)
+    model, scenes = random_model(3, background="still")
     images = torch.stack(scenes)
     strict = PCDNet.from_bank(model.bank(), dataclasses.replace(model.config, min_visible=0.9))
     free, bound = (run(to_onnx(each, SIZE, len(images)), images) for each in (model, strict))
@@ -54,7 +54,7 @@ def test_the_order_is_the_same_where_no_error_reductions_are_equal() -> None:
 
 
 def test_a_batch_gives_what_its_images_give_one_by_one() -> None:
-    model, scenes = random_model(5, background=True)
+    model, scenes = random_model(5, background="still")
     images = torch.stack(scenes[:4])
     together, alone = run(to_onnx(model, SIZE, 4), images), to_onnx(model, SIZE)
     for n in range(4):
@@ -62,11 +62,19 @@ def test_a_batch_gives_what_its_images_give_one_by_one() -> None:
             torch.testing.assert_close(value[0], together[name][n], atol=1e-5, rtol=1e-5)
 
 
+def test_ignored_pixels_are_not_searched_by_the_file_either() -> None:
+    model, scenes = random_model(3, background="still")
+    everywhere = agree(model, torch.stack(scenes))
+    assert model.ignored is not None
+    model.ignored[:, : SIZE[1] // 2] = True
+    assert 0 < agree(model, torch.stack(scenes)) < everywhere
+
+
 @pytest.mark.parametrize("localization", ["phase", "error_reduction"])
 def test_an_empty_image_has_no_objects(localization: Localization) -> None:
     black, _ = random_model(0, 1, localization=localization)
     assert agree(black, torch.zeros(1, 1, *SIZE)) == 0
-    model, _ = random_model(0, 3, background=True, localization=localization)
+    model, _ = random_model(0, 3, background="still", localization=localization)
     background = model.bank().background
     assert background is not None
     found = run(to_onnx(model, SIZE), background.detach()[None])

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pcdnet.config import ColourModule, Localization, ModelConfig
+from pcdnet.config import Background, ColourModule, Localization, ModelConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from tests.model.onnx.models import SIZE, agree, random_model
@@ -25,11 +25,11 @@ def flawed(scenes: list[Tensor], seed: int) -> Tensor:
     return images
 
 
-@pytest.mark.parametrize("background", [True, False])
+@pytest.mark.parametrize("background", ["still", "black"])
 @pytest.mark.parametrize("localization", ["phase", "error_reduction"])
 @pytest.mark.parametrize("colour", ["least_squares", "network"])
 def test_the_file_finds_what_the_model_finds_to_be_solid(
-    colour: ColourModule, localization: Localization, background: bool
+    colour: ColourModule, localization: Localization, background: Background
 ) -> None:
     kept = free = 0
     for seed, channels, min_visible in ((1, 3, 0.0), (2, 1, 0.0), (3, 3, 0.5)):
@@ -47,7 +47,7 @@ def test_what_hangs_over_the_border_is_solid_by_what_is_inside() -> None:
     """A square of 8x8 of which half is outside, and a flaw that would gain as much."""
     bank = PrototypeBank(torch.ones(1, 8, 8), torch.ones(1, 8, 8), torch.full((1, *SIZE), 0.5))
     config = ModelConfig(
-        num_prototypes=1, prototype_size=(8, 8), max_objects=2, channels=1, background=True, restarts=0
+        num_prototypes=1, prototype_size=(8, 8), max_objects=2, channels=1, background="still", restarts=0
     )
     image = torch.full((1, 1, *SIZE), 0.5)
     image[0, 0, 26:, 12:20] = 0.9

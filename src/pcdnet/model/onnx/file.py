@@ -29,7 +29,7 @@ LARGEST_SIDE = 2048
 """Pixels of an image's side at most: the matrices of the Fourier transform grow with its square."""
 
 FOLLOWED = (
-    *("num_prototypes", "prototype_size", "max_objects", "peaks_per_prototype", "channels", "background"),
+    *("num_prototypes", "prototype_size", "max_objects", "peaks_per_prototype", "channels"),
     *("min_error_reduction", "restarts", "overhang", "max_colour", "min_visible", "min_solid"),
 )
 """Fields of the configuration that the graph follows whatever their value; but for refinement, which is left out of
@@ -38,6 +38,8 @@ it, as the file says itself."""
 CHOICES: dict[str, tuple[Any, ...]] = {
     "localization": ("phase", "error_reduction"),
     "colour": ("least_squares", "network", "none"),
+    "background": ("black", "still"),
+    "rounds": (1,),
 }
 """Fields of which it follows these values."""
 
@@ -115,6 +117,8 @@ def _check(model: PCDNet, size: tuple[int, int], batch: int) -> None:
 def _found(graph: Graph, images: Value, model: PCDNet, plan: SearchPlan, batch: int) -> list[Value]:
     """The whole way from images to the outputs, named as in MEANING."""
     config, shape = plan.config, (batch, plan.config.channels)
+    if model.ignored is not None and model.ignored.any() and plan.bank.background is not None:
+        images = where(graph.constant(model.ignored.cpu().numpy()), as_array(plan.bank.background), images)
     maps = phase_maps(images, plan) if config.localization == "phase" else error_reduction_maps(images, shape, plan)
     places = propose(maps, batch, plan)
     if config.min_solid > 0:

@@ -77,7 +77,7 @@ def sample(model: PCDNet, size: tuple[int, int], batch: int, seed: int = 0) -> F
         colour = torch.ones_like(colour)
     frames = Frames(Geometry.touching(size, bank.frame), row, column, torch.ones_like(row, dtype=torch.bool))
     background = bank.behind(colour.new_zeros(config.channels, *size))
-    return compose(bank.prototypes[index], bank.masks[index], colour, frames, background).clamp(0, 1)
+    return compose(bank.prototypes[index], bank.masks[index], colour, frames, background[None]).clamp(0, 1)
 
 
 def _objects(things: Tensor) -> list[set[tuple[int, ...]]]:

@@ -198,9 +198,9 @@ export class Inside {
   }
 
   #picture(objects) {
-    const { bank, size } = this.scene;
+    const { bank, size, background } = this.scene;
     const canvas = find("sofar");
-    const painted = paint(bank, objects, size, this.image);
+    const painted = paint(bank, objects, size, this.image, background);
     const data = view("reconstruction", painted, objects, this.image, bank);
     show(canvas, data);
     const scale = this.#scale(canvas);

@@ -2,13 +2,14 @@
 
 // Front to back in one pass. `shown` is what the objects so far put on each pixel, `through` how much of what is
 // behind them is still seen; so the error after each object, and with it its gain, is known on the way.
-export function paint(bank, objects, size, image) {
+// `background` is null for black.
+export function paint(bank, objects, size, image, background) {
   const [H, W] = size;
   const { h, w, C } = bank;
   const shown = new Float64Array(H * W * C);
   const through = new Float64Array(H * W).fill(1);
   const instances = new Uint16Array(H * W);
-  let error = image ? wholeError(bank, image, H * W) : 0;
+  let error = image ? wholeError(bank, image, background, H * W) : 0;
   const gains = [];
   const errors = [error];
   objects.forEach((thing, n) => {
@@ -21,10 +22,10 @@ export function paint(bank, objects, size, image) {
         const mask = bank.masks[from];
         if (mask === 0) continue;
         const at = (row + y) * W + column + x;
-        if (image) gain += pixelError(bank, image, shown, through, at);
+        if (image) gain += pixelError(bank, image, background, shown, through, at);
         for (let c = 0; c < C; c++) shown[at * C + c] += through[at] * mask * bank.prototypes[from] * thing.colour[c];
         through[at] *= 1 - mask;
-        if (image) gain -= pixelError(bank, image, shown, through, at);
+        if (image) gain -= pixelError(bank, image, background, shown, through, at);
         if (mask > 0.5 && instances[at] === 0) instances[at] = n + 1;
       }
     }
@@ -32,23 +33,23 @@ export function paint(bank, objects, size, image) {
     gains.push(gain);
     errors.push(error);
   });
-  if (bank.background) for (let i = 0; i < shown.length; i++) shown[i] += through[Math.floor(i / C)] * bank.background[i];
+  if (background) for (let i = 0; i < shown.length; i++) shown[i] += through[Math.floor(i / C)] * background[i];
   return { size, picture: shown, instances, gains, errors, error: Math.max(0, error) };
 }
 
-function pixelError(bank, image, shown, through, at) {
+function pixelError(bank, image, background, shown, through, at) {
   let sum = 0;
   for (let c = 0; c < bank.C; c++) {
     const i = at * bank.C + c;
-    const behind = bank.background ? through[at] * bank.background[i] : 0;
+    const behind = background ? through[at] * background[i] : 0;
     sum += (image[i] / 255 - shown[i] - behind) ** 2;
   }
   return sum;
 }
 
-function wholeError(bank, image, pixels) {
+function wholeError(bank, image, background, pixels) {
   let sum = 0;
-  for (let i = 0; i < pixels * bank.C; i++) sum += (image[i] / 255 - (bank.background?.[i] ?? 0)) ** 2;
+  for (let i = 0; i < pixels * bank.C; i++) sum += (image[i] / 255 - (background?.[i] ?? 0)) ** 2;
   return sum;
 }
 

@@ -21,6 +21,8 @@ export class Scene {
   open(explained) {
     this.message = explained.image;
     this.image = numbers(explained.image);
+    this.behind = explained.background; // where the model makes one for each picture
+    this.background = this.behind ? numbers(this.behind) : this.bank.background;
     this.size = explained.scene.size;
     this.name = explained.scene.name;
     this.objects = explained.scene.objects.map(({ prototype, position, colour }) => ({ id: this.#ids++, prototype, position, colour }));
@@ -39,7 +41,7 @@ export class Scene {
   // What is sent to the server of the scene.
   toMessage() {
     const objects = this.objects.map(({ prototype, position, colour }) => ({ prototype, position, colour }));
-    return { size: this.size, objects, image: this.message, name: this.name };
+    return { size: this.size, objects, image: this.message, background: this.behind, name: this.name };
   }
 
   index(id) {
@@ -162,7 +164,7 @@ export class Scene {
   }
 
   #repaint() {
-    this.painted = paint(this.bank, this.objects, this.size, this.image);
+    this.painted = paint(this.bank, this.objects, this.size, this.image, this.background);
     this.#tell();
   }
 
