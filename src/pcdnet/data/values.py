@@ -30,9 +30,9 @@ def value_range(images: Iterable[Num[np.ndarray, "H W C"]]) -> tuple[float, floa
 
     Examples
     --------
-    >>> dim = np.random.default_rng(0).integers(200, 1101, (4, 64, 64, 1)).astype(np.uint16)
-    >>> dim[0, 5, 5] = 65535
-    >>> value_range(dim)
+    >>> dim = np.full((64, 64, 1), 200, np.uint16)
+    >>> dim[10:14, 10:14], dim[50, 50] = 1100, 65535  # a spot, and a hot pixel
+    >>> value_range([dim])
     (200.0, 1100.0)
     """
     found = [_extremes(image) for image in images]
