@@ -9,7 +9,6 @@ by blocks, a small bright thing in a large dark picture weighs more than by pixe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import ceil, floor
 
 import numpy as np
 from jaxtyping import Num
@@ -30,20 +29,18 @@ def value_range(images: Iterable[Num[np.ndarray, "H W C"]]) -> tuple[float, floa
 
     Examples
     --------
-    >>> dim = np.random.default_rng(0).integers(200, 1101, (4, 64, 64, 1)).astype(np.uint16)
-    >>> dim[0, 5, 5] = 65535
-    >>> value_range(dim)
+    >>> dim = np.full((64, 64, 1), 200, np.uint16)
+    >>> dim[10:14, 10:14], dim[50, 50] = 1100, 65535  # a spot, and a hot pixel
+    >>> value_range([dim])
     (200.0, 1100.0)
     """
     found = [_extremes(image) for image in images]
     lows, highs = (np.concatenate([pair[end] for pair in found]) for end in (0, 1))
     if len(lows) == 0:
         return 0.0, 1.0
-    low, high = float(np.percentile(lows, PERCENTILES[0])), float(np.percentile(highs, PERCENTILES[1]))
-    if lows.dtype.kind == "f":
-        low, high = (float(f"{value:.5g}") for value in (low, high))
-    else:
-        low, high = float(floor(low)), float(ceil(high))
+    low = float(np.percentile(lows, PERCENTILES[0], method="lower"))  # a value that is there, and none between two
+    high = float(np.percentile(highs, PERCENTILES[1], method="higher"))
+    low, high = (float(f"{value:.6g}") for value in (low, high))
     return low, high if high > low else low + 1.0  # all is black where nothing differs
 
 
