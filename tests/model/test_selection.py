@@ -88,6 +88,18 @@ def test_nothing_is_chosen_twice_and_what_is_empty_comes_last() -> None:
 
 
 @torch.no_grad()
+def test_a_candidate_is_chosen_once_even_where_it_would_help_again() -> None:
+    """Through a half transparent object the same one, further behind, would still explain something."""
+    bank = PrototypeBank(torch.ones(1, 9, 8), torch.full((1, 9, 8), 0.5))
+    image = torch.zeros(1, 3, *SIZE)
+    image[0, :, 10:19, 10:18] = 1.0
+    config = dataclasses.replace(CONFIG, num_prototypes=1, max_colour=1.0, min_error_reduction=0.0)
+    model = PCDNet.from_bank(bank, config)
+    found = select(model.selection_input(image, model.plan(SIZE), 1))
+    assert found.candidate.tolist() == [[0, EMPTY, EMPTY, EMPTY]]
+
+
+@torch.no_grad()
 def test_a_script_is_followed_and_then_selection_goes_on() -> None:
     _, given = choices(3)
     free = select(given)
