@@ -115,7 +115,9 @@ class Scenes:
         return Scenes(
             images=self.images[which],
             labels=None if self.labels is None else self.labels[which],
-            boxes=None if self.boxes is None else [self.boxes[number] for number in numbers],
+            boxes=None
+            if self.boxes is None
+            else [self.boxes[number] for number in numbers if number < len(self.boxes)],
             kinds=self.kinds,
             scored=self.scored,
             names=tuple(self.names[number] for number in numbers) if self.names else (),

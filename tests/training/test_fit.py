@@ -195,7 +195,7 @@ def test_a_grey_model_to_start_from_looks_at_grey_images(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("num_prototypes", 4), ("prototype_size", (9, 9)), ("background", True), ("colour", "network")],
+    [("num_prototypes", 4), ("prototype_size", (9, 9)), ("background", "still"), ("colour", "network")],
 )
 def test_sizes_other_than_those_of_the_model_to_start_from_are_refused(name: str, value: Any, expected: PCDNet) -> None:
     with pytest.raises(PcdnetError, match=f"the model to start from has {name}=.*, not {name}=.*; leave that out"):

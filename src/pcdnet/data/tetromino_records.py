@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -33,8 +34,9 @@ def factored(path: Path, limit: int | None = None) -> TetrominoScenes:
 
     The file's x is the top row and its y the left column; its background entity has no factors here.
     """
-    records = enumerate(islice(read_records(path), limit))
-    scenes = [_features(record, _FEATURES, f"record {number} of {path}") for number, record in records]
+    with closing(read_records(path)) as records:
+        numbered = enumerate(islice(records, limit))
+        scenes = [_features(record, _FEATURES, f"record {number} of {path}") for number, record in numbered]
     stacks = {name: np.stack([scene[name] for scene in scenes]) for name in _FEATURES}
     return TetrominoScenes(
         images=stacks["image"],
@@ -49,8 +51,9 @@ def factored(path: Path, limit: int | None = None) -> TetrominoScenes:
 
 def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "35 35 3"]]]:
     """Yield every `stride`-th image with its number."""
-    for number, record in islice(enumerate(read_records(path)), 0, None, stride):
-        yield number, _features(record, ["image"], f"record {number} of {path}")["image"]
+    with closing(read_records(path)) as records:
+        for number, record in islice(enumerate(records), 0, None, stride):
+            yield number, _features(record, ["image"], f"record {number} of {path}")["image"]
 
 
 count = claimed_records

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -26,7 +26,7 @@ _GZIP_MAGIC = b"\x1f\x8b\x08"
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5  # wire types: a number, eight bytes, bytes with their length, four bytes
 
 
-def read_records(path: Path) -> Iterator[bytes]:
+def read_records(path: Path) -> Generator[bytes, None, None]:
     """Yield the data of every record of a plain or gzipped TFRecord file.
 
     Messages count records from 0. A plain file that was cut exactly between two records looks like a whole one.
