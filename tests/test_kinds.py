@@ -19,7 +19,7 @@ WORDS = st.sampled_from(["spade", "spade red", "prototype 1", "red"])
 def of(kinds: Kinds, *objects: tuple[int, tuple[float, ...]]) -> list[int]:
     """The kinds of objects: prototypes and colours."""
     prototypes, colours = zip(*objects, strict=True)
-    kept: list[int] = kinds.of(np.array(prototypes), np.array(colours)).tolist()
+    kept: list[int] = kinds.ids(np.array(prototypes), np.array(colours)).tolist()
     return kept
 
 
@@ -101,4 +101,4 @@ def test_kinds_are_numbered_and_named_once_and_every_prototype_has_some(
 
 
 def test_no_object_has_no_kind() -> None:
-    assert Kinds(Names(count=1)).of(np.zeros(0, np.int32), np.zeros((0, 3))).shape == (0,)
+    assert Kinds(Names(count=1)).ids(np.zeros(0, np.int32), np.zeros((0, 3))).shape == (0,)

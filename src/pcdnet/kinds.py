@@ -41,7 +41,7 @@ class Kinds:
     >>> kinds = Kinds(names)
     >>> [kind.name for kind in kinds]
     ['ball', 'prototype 1 red', 'prototype 1 green']
-    >>> kinds.of(np.array([2, 1]), np.array([[1, 1, 1], [0.2, 0.9, 0.2]])).tolist()
+    >>> kinds.ids(np.array([2, 1]), np.array([[1, 1, 1], [0.2, 0.9, 0.2]])).tolist()
     [0, 2]
     """
 
@@ -64,7 +64,7 @@ class Kinds:
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._kinds)
 
-    def of(self, prototype_ids: Integer[np.ndarray, "n"], colours: Float[np.ndarray, "n C"]) -> Int64[np.ndarray, "n"]:
+    def ids(self, prototype_ids: Integer[np.ndarray, "n"], colours: Float[np.ndarray, "n C"]) -> Int64[np.ndarray, "n"]:
         """The kinds of objects, by their prototypes and, where these have several, by the nearest colour."""
         kinds: Int64[np.ndarray, "n"] = self._begin[prototype_ids]
         for begin in set(kinds.tolist()) & set(self._colours):

@@ -19,7 +19,7 @@ def with_errors(*errors: float) -> list[dict[str, Any]]:
 
 def test_objects_are_counted_by_their_names() -> None:
     found, made = random_records(30)
-    summary = Summary.of(results(made))
+    summary = Summary.from_results(results(made))
     assert summary.images == 30
     for p in range(4):
         assert summary.used[p] == sum(int((one.prototype_ids == p).sum()) for one in found)
@@ -32,13 +32,13 @@ def test_objects_are_counted_by_their_names() -> None:
 
 def test_kinds_are_counted_and_colours_that_were_not_found_are_left_out() -> None:
     found, made = random_records(30)
-    summary = Summary.of(results(made, kinds=COLOURS))
+    summary = Summary.from_results(results(made, kinds=COLOURS))
     for kind in COLOURS:
         assert summary.used[kind.id] == sum(
             int((COLOURS.of(one.prototype_ids, one.colours) == kind.id).sum()) for one in found
         )
     assert all(kind.name in summary.text() for kind in COLOURS)
-    nothing = Summary.of(results(with_errors(0.0), kinds=COLOURS)).text()
+    nothing = Summary.from_results(results(with_errors(0.0), kinds=COLOURS)).text()
     assert [kind.name for kind in COLOURS if kind.name in nothing] == ["L", "prototype 3"]
 
 
@@ -46,14 +46,14 @@ def test_images_that_stand_out_are_named_worst_first_and_no_more_than_five() -> 
     errors = [0.01 + 0.001 * (n % 5) for n in range(100)]
     for n in range(7):
         errors[10 * n] = 1.0 + n
-    summary = Summary.of(results(with_errors(*errors)))
+    summary = Summary.from_results(results(with_errors(*errors)))
     assert summary.bad == 7
     assert summary.worst == tuple((f"image-{10 * n}", 1.0 + n) for n in (6, 5, 4, 3, 2))
     assert "7 explained badly" in summary.text()
 
 
 def test_errors_that_nobody_sees_are_never_bad() -> None:
-    summary = Summary.of(results(with_errors(0, 0, 0, 0, LEAST_ERROR)))
+    summary = Summary.from_results(results(with_errors(0, 0, 0, 0, LEAST_ERROR)))
     assert (summary.bad, summary.worst) == (0, ())
     assert "badly" not in summary.text()
 
@@ -65,4 +65,4 @@ def test_never_is_half_of_the_images_bad(errors: list[float]) -> None:
 
 
 def test_no_image_is_no_trouble() -> None:
-    assert "0 images" in Summary.of(results([])).text()
+    assert "0 images" in Summary.from_results(results([])).text()

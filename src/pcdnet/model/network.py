@@ -60,7 +60,7 @@ class PCDNet(Engine):
 
     @property
     def kinds(self) -> Kinds:
-        """The kinds of objects, by prototype, name and colour: `model.kinds.of(found.prototype_ids, found.colours)`."""
+        """The kinds of objects, by prototype, name and colour: `model.kinds.ids(found.prototype_ids, found.colours)`."""
         return Kinds(self.names)
 
     @staticmethod

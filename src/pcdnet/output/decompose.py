@@ -132,7 +132,7 @@ def decompose_files(
         files = [path for each in chosen if each.writer is not None for path in each.write(results, out)]
         return Decomposed(
             files=(*files, *([out / PICTURES] if pictures else [])),
-            summary=Summary.of(results),
+            summary=Summary.from_results(results),
             fresh=pipeline.fresh,
             known=pipeline.known,
             anew=journal.anew,

@@ -68,7 +68,7 @@ def overlay(image: UInt8[np.ndarray, "H W C"], found: Decomposition, kinds: Kind
         picture[edge] = colours[labels[edge]]
     sheet = Image.fromarray(picture)
     draw = ImageDraw.Draw(sheet)
-    which = kinds.of(found.prototype_ids, found.colours).tolist()
+    which = kinds.ids(found.prototype_ids, found.colours).tolist()
     for n, thing in reversed(list(enumerate(found.objects, start=1))):
         if thing.box is not None:
             top, left, _, width = (scale * side for side in thing.box)

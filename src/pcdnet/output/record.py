@@ -42,7 +42,7 @@ class Results:
             things = record["objects"]
             prototypes = np.array([thing["prototype"] for thing in things], np.int64)
             colours = np.array([thing["colour"] for thing in things], np.float64).reshape(len(things), self.channels)
-            for thing, kind in zip(things, self.kinds.of(prototypes, colours).tolist(), strict=True):
+            for thing, kind in zip(things, self.kinds.ids(prototypes, colours).tolist(), strict=True):
                 thing |= {"kind": kind, "name": self.kinds[kind].name}
             yield record
 

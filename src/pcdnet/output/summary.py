@@ -39,7 +39,7 @@ class Summary:
     """The worst of them, with their errors per pixel."""
 
     @staticmethod
-    def of(results: Results) -> Summary:
+    def from_results(results: Results) -> Summary:
         """Go through the records, and keep only numbers and the names of the worst."""
         used, errors = [0] * len(results.kinds), []
         worst: list[tuple[str, float]] = []
