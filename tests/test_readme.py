@@ -41,8 +41,8 @@ def blocks(language: str) -> list[str]:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with photos and a new picture, in which training takes a moment."""
 
-    def quick(images: np.ndarray, seed: int) -> automatic.Choice:
-        choice = automatic.choose(images, seed)
+    def quick(images: np.ndarray, seed: int, *, tiles: bool) -> automatic.Choice:
+        choice = automatic.choose(images, seed, tiles=tiles)
         changes = {"train.steps": 4, "train.batch": 4, "train.validate_every": 2}
         return dataclasses.replace(choice, config=choice.config.with_fields(changes))
 
