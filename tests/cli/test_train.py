@@ -359,10 +359,7 @@ def test_one_picture_and_unequal_pictures_are_learned_from(tmp_path: Path, capsy
         ("photos", "10 pictures of several sizes are cut"),
     ):
         out = tmp_path / f"run-{data}"
-        assert main(["train", "--data", str(tmp_path / data), "--out", str(out), *SMALL]) in (
-            0,
-            3,
-        )  # so few steps may fail
+        assert main(["train", "--data", str(tmp_path / data), "--out", str(out), *SMALL]) in ENDED
         assert said in capsys.readouterr().err
         assert (out / "report.html").is_file()
         assert json.loads((out / "origin.json").read_text())["tiles"] in (160, 192)

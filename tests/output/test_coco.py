@@ -58,7 +58,7 @@ def test_categories_are_the_kinds(tmp_path: Path) -> None:
         (4, "prototype 3", "prototype 3"),
     ]
     seen = [[thing.box is not None for thing in one.objects] for one in found]
-    kinds = [COLOURS.of(one.prototype_ids, one.colours)[which] for one, which in zip(found, seen, strict=True)]
+    kinds = [COLOURS.ids(one.prototype_ids, one.colours)[which] for one, which in zip(found, seen, strict=True)]
     assert [one["category_id"] for one in read["annotations"]] == (np.concatenate(kinds) + 1).tolist()
 
 

@@ -59,7 +59,7 @@ def test_objects_of_one_name_are_one_kind_and_those_of_two_colours_two(tmp_path:
     lines = (tmp_path / "decompositions.jsonl").read_text(encoding="utf-8").splitlines()
     seen = set()
     for one, line in zip(found, lines, strict=True):
-        kinds = COLOURS.of(one.prototype_ids, one.colours).tolist()
+        kinds = COLOURS.ids(one.prototype_ids, one.colours).tolist()
         for thing, kind in zip(json.loads(line)["objects"], kinds, strict=True):
             assert (thing["kind"], thing["name"]) == (kind, COLOURS[kind].name)
             seen.add((thing["prototype"], thing["name"]))

@@ -35,7 +35,7 @@ def test_kinds_are_counted_and_colours_that_were_not_found_are_left_out() -> Non
     summary = Summary.from_results(results(made, kinds=COLOURS))
     for kind in COLOURS:
         assert summary.used[kind.id] == sum(
-            int((COLOURS.of(one.prototype_ids, one.colours) == kind.id).sum()) for one in found
+            int((COLOURS.ids(one.prototype_ids, one.colours) == kind.id).sum()) for one in found
         )
     assert all(kind.name in summary.text() for kind in COLOURS)
     nothing = Summary.from_results(results(with_errors(0.0), kinds=COLOURS)).text()

@@ -22,11 +22,11 @@ IMAGES = tetrominoes.generate(60, seed=2).images
 PROTOTYPES, MASKS = map(torch.from_numpy, tetrominoes.true_prototypes())
 
 
-def true_model(background: torch.Tensor | None = None, **changes: Any) -> PCDNet:
+def true_model(behind: torch.Tensor | None = None, **changes: Any) -> PCDNet:
     """A model with the true prototypes of Tetrominoes."""
-    kind = "black" if background is None else "still"
+    kind = "black" if behind is None else "still"
     config = dataclasses.replace(Config.preset("tetrominoes").model, **{"background": kind, **changes})
-    return PCDNet.from_bank(PrototypeBank(PROTOTYPES, MASKS, background), config)
+    return PCDNet.from_bank(PrototypeBank(PROTOTYPES, MASKS, behind), config)
 
 
 def test_the_true_prototypes_explain_everything() -> None:
@@ -122,9 +122,37 @@ def test_nothing_in_the_model_changes() -> None:
 
 @pytest.mark.parametrize("background", [None, torch.rand(3, 35, 35, generator=torch.Generator().manual_seed(0))])
 def test_the_bare_background_is_what_is_painted_without_objects(background: torch.Tensor | None) -> None:
-    painted = bare_background(true_model(background), np.full((35, 35, 3), 0.4, np.float32))
+    model, image = true_model(background), IMAGES[0].astype(np.float32) / 255
+    painted = bare_background(model, image, model.decompose(image))
     expected = torch.zeros(3, 35, 35) if background is None else background
     np.testing.assert_allclose(painted, expected.permute(1, 2, 0).numpy(), atol=1e-6)
+
+
+def test_a_background_of_each_image_is_the_one_that_its_objects_were_found_over() -> None:
+    rows, columns = np.mgrid[-1:1:35j, -1:1:35j][..., None]
+    paper = [120 + 60 * (np.sin(angle) * rows + np.cos(angle) * columns) for angle in range(len(IMAGES))]
+    images = np.where(IMAGES.max(axis=-1, keepdims=True) > 0, IMAGES, np.array(paper)).astype(np.uint8)
+    model = true_model(background="plain", localization="error_reduction")
+    found, image = model.decompose(images[0]), images[0].astype(np.float32) / 255
+    assert found.background is not None
+    np.testing.assert_allclose(bare_background(model, image, found), found.background, atol=1e-6)
+    figures = diagnose(model, images)
+    assert figures.unexplained_background < 0.1
+    assert figures.explained > 0.8
+    assert diagnose(true_model(), images).unexplained_background > 0.9
+
+
+def test_what_is_ignored_is_no_error_but_no_background_either() -> None:
+    model = true_model(torch.zeros(3, 35, 35))
+    images = IMAGES.copy()
+    images[:, :10] = np.random.default_rng(0).integers(0, 255, (len(IMAGES), 10, 35, 1))
+    before = diagnose(model, images)
+    assert model.ignored is not None
+    model.ignored[:10] = True
+    after = diagnose(model, images)
+    assert after.error < before.error
+    assert after.stands_out < before.stands_out
+    assert after.unexplained_background > 0.2
 
 
 @settings(deadline=None, max_examples=25)

@@ -133,6 +133,13 @@ def test_larger_prototypes_are_no_advice_where_they_do_not_fit() -> None:
     assert sizes == [(30, 37), None]
 
 
+@pytest.mark.parametrize("best", get_args(Background))
+def test_the_background_that_fits_best_is_advised_unless_it_is_there_already(best: Background) -> None:
+    figures = dataclasses.replace(FINE, unexplained_background=0.7)
+    changes = verdict_of(figures, ModelConfig(background="still"), (100, 100), background=best).changes
+    assert changes == ({} if best == "still" else {"model.background": best})
+
+
 @pytest.mark.parametrize(("minutes", "change"), [(None, {"train.steps": 6400}), (2.0, {"minutes": 8.0})])
 def test_a_run_is_trained_longer_in_the_terms_it_was_limited_in(
     minutes: float | None, change: dict[str, float], tmp_path: Path
@@ -182,6 +189,7 @@ def test_a_ground_that_the_model_does_not_assume_is_never_good(spoiled: Any, lea
     verdict = judge(model, images)
     assert verdict.verdict != "good"
     assert "background" in verdict.advice[0]
+    assert spoiled is textured or verdict.changes == {"model.background": "plain"}
 
 
 def test_a_verdict_is_kept_as_it_is(tmp_path: Path) -> None:

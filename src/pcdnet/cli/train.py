@@ -112,13 +112,15 @@ class Train(ViewOptions):
 
     def words(self, verdict: Verdict, origin: Origin) -> list[str]:
         """The verdict in lines: the word, the reasons, and advice with the command that follows it."""
+        from pcdnet.data.view import UNCHANGED
+
         lines = [f"verdict: {verdict.verdict}", *(f"  {reason}" for reason in verdict.reasons)]
         lines += [f"  advice: {advice}" for advice in verdict.advice]
         if verdict.changes:
-            seen = {"minutes": origin.minutes, **dataclasses.asdict(origin.view)}
-            chosen = {name: value for name, value in seen.items() if value not in (None, False, 1)}
-            settings = {"preset": self.preset, "data": origin.data, "out": f"{self.out}-2"}
-            settings |= {**chosen, **dict(sorted(self.changes().items())), **verdict.changes}
+            usual, seen = dataclasses.asdict(UNCHANGED), dataclasses.asdict(origin.view)
+            settings = {"preset": self.preset, "data": origin.data, "out": f"{self.out}-2", "minutes": origin.minutes}
+            settings |= {name: value for name, value in seen.items() if value != usual[name]}
+            settings |= {**dict(sorted(self.changes().items())), **verdict.changes}
             flags = [as_flag(Setting(name, value)) for name, value in settings.items() if value is not None]
             lines.append(f"    {' '.join(['pcdnet train', *flags])}")
         return lines

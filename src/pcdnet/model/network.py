@@ -60,7 +60,7 @@ class PCDNet(Engine):
 
     @property
     def kinds(self) -> Kinds:
-        """The kinds of objects, by prototype, name and colour: `model.kinds.ids(found.prototype_ids, found.colours)`."""
+        """The kinds of objects, by prototype, name and colour; `ids` names those of found objects."""
         return Kinds(self.names)
 
     @staticmethod

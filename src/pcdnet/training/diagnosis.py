@@ -6,6 +6,7 @@ pixels, not from the distance to the background: where the background is wrong e
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -111,11 +112,13 @@ def diagnose(model: PCDNet, images: UInt8[np.ndarray, "N H W C"]) -> Figures:
     return _figures(measured, used, again / tried if tried else 1.0, model)
 
 
-def bare_background(model: PCDNet, image: Float32[np.ndarray, "H W C"]) -> Float32[np.ndarray, "H W C"]:
-    """What the model paints of an image if it finds nothing in it."""
+def bare_background(
+    model: PCDNet, image: Float32[np.ndarray, "H W C"], found: Decomposition
+) -> Float32[np.ndarray, "H W C"]:
+    """What the model would paint of an image if it had found nothing in it."""
     H, W, C = image.shape
     nothing = Decomposition.from_dict({"size": [H, W], "objects": []}, channels=C)
-    return model.recompose(nothing, image).reconstruction
+    return model.recompose(dataclasses.replace(nothing, background=found.background), image).reconstruction
 
 
 def noise_of(difference: Float32[np.ndarray, "H W C"]) -> float:
@@ -139,20 +142,24 @@ def has_core(mask: Float[np.ndarray, "h w"]) -> bool:
 
 
 def _measure(model: PCDNet, image: Float32[np.ndarray, "H W C"], found: Decomposition) -> _Measured:
-    bare, left = image - bare_background(model, image), image - found.reconstruction
-    noise = noise_of(bare)
+    behind = bare_background(model, image, found)
+    noise = noise_of(image - behind)
+    outside = (_pieces(image - behind, NOISE_FACTOR * noise) > 0) & (found.instances == 0)
+    if model.ignored is not None:  # nothing is looked for there, but that it had to be ignored counts
+        image = np.where(model.ignored.cpu().numpy()[..., None], behind, image)
+    bare, left = image - behind, image - found.reconstruction
     standing = _pieces(bare, NOISE_FACTOR * noise) > 0
     pieces = _pieces(left, NOISE_FACTOR * noise)
     bare_error, left_error = np.square(bare).sum(axis=-1), np.square(left).sum(axis=-1)
-    (h, w), uncovered = model.config.prototype_size, found.instances == 0
+    h, w = model.config.prototype_size
     sides = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in ndimage.find_objects(pieces)]
     large = np.array([False, *(height > h or width > w for height, width in sides)])
     return _Measured(
         noise=noise,
         pixels=standing.size,
         standing=int(standing.sum()),
-        uncovered=int(uncovered.sum()),
-        uncovered_standing=int((uncovered & standing).sum()),
+        uncovered=int((found.instances == 0).sum()),
+        uncovered_standing=int(outside.sum()),
         bare=float(bare_error.sum()),
         left=float(left_error.sum()),
         bare_standing=float(bare_error[standing].sum()),

@@ -17,11 +17,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pcdnet.config import ModelConfig
+from pcdnet.config import Background, ModelConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
 from pcdnet.run import VERDICT, RunFolder
 from pcdnet.scene import Scenes
+from pcdnet.training.backdrop import choose_background
 from pcdnet.training.diagnosis import Figures, diagnose
 from pcdnet.training.evaluation import opened, small
 
@@ -37,13 +38,6 @@ MOST_NAMED = 3
 
 Cure = tuple[str, dict[str, Any]]
 """Advice in words, and what to change in the settings."""
-BACKGROUND_CURES: dict[str, Cure] = {
-    "black": ("learn what is behind the objects: it is not black (model.background)", {"model.background": "still"}),
-    "still": ("give images, or a part of them (crop), whose background is always the same", {}),
-    "plain": ("give images, or a part of them (crop), whose background is plain paper or light", {}),
-    "moving": ("give images of one ground that a camera moves over, or crop them to it", {}),
-}
-"""What to do about a background that the images do not have, by what it is now."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,13 +129,24 @@ def judge_images(model: PCDNet, scenes: Scenes, run: RunFolder | None) -> Verdic
     if len(scenes) == 0:
         raise PcdnetError("there are 0 images to judge by; give at least one")
     H, W = scenes.images.shape[1:3]
-    return verdict_of(diagnose(model, scenes.images), model.config, (H, W), run)
+    figures = diagnose(model, scenes.images)
+    best = None
+    if figures.unexplained_background > ODD:
+        tiles = scenes.places is not None
+        best = choose_background(scenes.images, model.config.prototype_size, tiles=tiles).kind
+    return verdict_of(figures, model.config, (H, W), run, best)
 
 
-def verdict_of(figures: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolder | None = None) -> Verdict:
-    """What the figures of a model say of it; `size` is that of the images."""
+def verdict_of(
+    figures: Figures,
+    config: ModelConfig,
+    size: tuple[int, int],
+    run: RunFolder | None = None,
+    background: Background | None = None,
+) -> Verdict:
+    """What the figures of a model say of it; `size` is that of the images, `background` the one that fits them best."""
     findings = sorted(_findings(figures, config.max_objects), key=lambda finding: -finding[0])
-    cures = list(_cures(figures, config, size, run))
+    cures = list(_cures(figures, config, size, run, background or config.background))
     return Verdict(
         verdict=get_args(Word)[findings[0][0]],
         reasons=tuple(words for _, words in findings),
@@ -189,12 +194,14 @@ def _mostly_unused(f: Figures) -> bool:
     return f.in_use < WRONG * f.prototypes and f.objects * f.images >= ENOUGH * f.prototypes
 
 
-def _cures(f: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolder | None) -> Iterator[Cure]:
+def _cures(
+    f: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolder | None, background: Background
+) -> Iterator[Cure]:
     """One cure for the most likely cause of what is wrong; where little is, how to tidy up what was learned."""
     nothing = f.in_use == 0 or f.stands_out == 0
     wrong = min(f.explained / EXPLAINED, f.repeated / (1 - ODD)) < 1 or f.of_shapeless > WRONG
     if nothing or wrong or max(f.unexplained_background, f.limited, f.overlooked) > ODD:
-        yield _main_cure(f, config, size, run)
+        yield _main_cure(f, config, size, run, background)
         return
     if _mostly_unused(f):
         yield "learn fewer prototypes (model.num_prototypes)", {"model.num_prototypes": f.in_use}
@@ -202,16 +209,18 @@ def _cures(f: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolde
         yield f"make prototypes {a} and {b} one kind: pcdnet merge {'RUN' if run is None else run.path} {a} {b}", {}
 
 
-def _main_cure(f: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolder | None) -> Cure:
+def _main_cure(
+    f: Figures, config: ModelConfig, size: tuple[int, int], run: RunFolder | None, background: Background
+) -> Cure:
     """What most likely went wrong, the most fundamental first: all else follows from a wrong background."""
     if f.stands_out == 0:
         return "give images that differ: what is the same in all of them is background", {}
     if f.unexplained_background > WRONG:
-        return BACKGROUND_CURES[config.background]
+        return _another_background(config, background)
     if f.of_shapeless > WRONG:
         return _longer(run)
     if f.unexplained_background > ODD and f.left_in_large_pieces > WRONG:
-        return BACKGROUND_CURES[config.background]
+        return _another_background(config, background)
     if f.repeated < 1 - ODD:
         return _strict(config)
     if f.limited > ODD:
@@ -225,6 +234,12 @@ def _main_cure(f: Figures, config: ModelConfig, size: tuple[int, int], run: RunF
         return "learn larger prototypes (model.prototype_size)", {"model.prototype_size": larger}
     more = -(-config.num_prototypes * 3 // 2)
     return "learn more prototypes (model.num_prototypes)", {"model.num_prototypes": more}
+
+
+def _another_background(config: ModelConfig, background: Background) -> Cure:
+    if background != config.background:
+        return f"let the background be {background} (model.background)", {"model.background": background}
+    return "give images, or a part of them (crop), whose background is black, smooth or always the same", {}
 
 
 def _strict(config: ModelConfig) -> Cure:
