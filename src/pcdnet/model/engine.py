@@ -19,6 +19,7 @@ from pcdnet.model.placement import Placement, in_front, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
 from pcdnet.model.refinement import better, refine, unexplained
 from pcdnet.model.selection import Selection, SelectionInput, replaced, select, subset
+from pcdnet.model.windows import window_sums
 
 DEEPER_PEAKS = 4
 """A badly explained image is searched again with this many times the peaks."""
@@ -213,9 +214,10 @@ class Engine(nn.Module):
         """Search once more where something is left over and objects may be added; they come in front of the others."""
         images, plan = given.images, given.plan
         painted = self._paint(images, plan.bank, given.own, placement).reconstruction
-        error = (painted - images).square().flatten(1).sum(1)
         room = placement.exists.sum(1) < placement.exists.shape[1]
-        image = (room & (error >= self.config.min_error_reduction)).nonzero()[:, 0]
+        # No object reduces the error by more than what is left in its window.
+        most = window_sums((painted - images).square().sum(1), plan.geometry.frame).flatten(1).amax(1)
+        image = (room & (most >= self.config.min_error_reduction)).nonzero()[:, 0]
         if len(image) == 0:
             return placement
         left = self.selection_input(

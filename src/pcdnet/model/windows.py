@@ -28,6 +28,12 @@ def uncanvas(padded: Num[Tensor, "B Y X C"], geometry: Geometry) -> Num[Tensor, 
     return padded[:, my : my + H, mx : mx + W].permute(0, 3, 1, 2).contiguous()
 
 
+def window_sums(plane: Num[Tensor, "B H W"], frame: tuple[int, int]) -> Num[Tensor, "B y x"]:
+    """The sums over all windows of a frame's size that lie in the image."""
+    (h, w), sums = frame, torch.nn.functional.pad(plane.cumsum(1).cumsum(2), (1, 0, 1, 0))
+    return sums[:, h:, w:] - sums[:, h:, :-w] - sums[:, :-h, w:] + sums[:, :-h, :-w]
+
+
 @dataclass(slots=True)
 class Windows:
     """Frames with their top left at (row, column), each over one of the canvases of a batch."""

@@ -17,9 +17,11 @@ from jaxtyping import UInt8
 
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
-from pcdnet.training.backdrop import behind_images, choose_background, learned_picture
+from pcdnet.training.backdrop import behind_images, choose_background
 from pcdnet.training.foreground import find_foreground, some_of
-from pcdnet.training.initialization import Seeds, find_seeds
+from pcdnet.training.initialization import find_start
+from pcdnet.training.shapes import Seeds
+from pcdnet.training.standing import first_background
 
 MOST_PROTOTYPES = 60
 """Kinds of shapes that are distinguished at most."""
@@ -59,9 +61,9 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
     largest = min(H, max(SMALL, int(LARGEST * H))), min(W, max(SMALL, int(LARGEST * W)))
     some = some_of(images)
     backdrop = choose_background(some, largest, tiles=tiles)
-    behind = behind_images(backdrop.kind, some, learned_picture(backdrop.kind, some, largest))
-    blobs = find_foreground(some, behind, largest).clear()
-    seeds = find_seeds(blobs, MOST_PROTOTYPES, largest, np.random.default_rng(seed))
+    behind = behind_images(backdrop.kind, some, first_background(backdrop.kind, some, largest))
+    start = find_start(find_foreground(some, behind, largest), MOST_PROTOTYPES, largest, np.random.default_rng(seed))
+    seeds, blobs = start.seeds, start.blobs
     frame = _frame(seeds, largest)
     per_image = np.bincount([blob.image for blob in blobs], minlength=len(some))
     most = int(per_image.max())
@@ -83,8 +85,8 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
     )
     batch = max(1, min(32, BATCH_PIXELS // (H * W), N))
     steps = max(200, min(1000, IMAGES // batch))
-    start = TrainConfig(init="shapes", learning_rate=0.005, noise_steps=0, mask_noise=0.3, settle=True)
-    train = dataclasses.replace(start, steps=steps, batch=batch, validate_every=max(1, steps // 4), seed=seed)
+    usual = TrainConfig(init="shapes", learning_rate=0.005, noise_steps=0, mask_noise=0.3, settle=True)
+    train = dataclasses.replace(usual, steps=steps, batch=batch, validate_every=max(1, steps // 4), seed=seed)
     reasons = (
         f"{N:,} {'tiles' if tiles else 'images'} of {H}x{W} in {'colour' if C == 3 else 'grey'}",
         backdrop.reason,

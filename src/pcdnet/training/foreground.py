@@ -53,6 +53,16 @@ class Blob:
         """The middle of the box around it."""
         return self.top + self.mask.shape[0] / 2, self.left + self.mask.shape[1] / 2
 
+    def inside(self, region: Bool[np.ndarray, "H W"]) -> bool:
+        """Whether most of its pixels lie in a region of the image."""
+        h, w = self.mask.shape
+        there = region[self.top : self.top + h, self.left : self.left + w]
+        return bool((there & self.mask).sum() > self.mask.sum() / 2)
+
+    def fits(self, frame: tuple[int, int]) -> bool:
+        """Whether it is whole, and no larger than a frame."""
+        return not self.cut and self.mask.shape[0] <= frame[0] and self.mask.shape[1] <= frame[1]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Foreground:
@@ -67,7 +77,7 @@ class Foreground:
 
     def clear(self) -> list[Blob]:
         """The blobs that lie outside the clutter."""
-        return [blob for blob in self.blobs if not _inside(blob, self.clutter)]
+        return [blob for blob in self.blobs if not blob.inside(self.clutter)]
 
 
 def still_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int]) -> Float32[np.ndarray, "H W C"]:
@@ -79,7 +89,7 @@ def still_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int
     """
     spread = some_of(images).astype(np.float32) / 255
     median = np.median(spread, axis=0).astype(np.float32)
-    plain = _surroundings(median, frame)
+    plain = surroundings(median, frame)
     gone = (np.abs(spread - plain).max(axis=-1) < LEAST_CONTRAST).mean(axis=0)
     pieces, count = ndimage.label(np.abs(median - plain).max(axis=-1) >= LEAST_CONTRAST)
     often = np.atleast_1d(ndimage.median(gone, pieces, np.arange(1, count + 1))) >= COMES_AND_GOES
@@ -88,7 +98,7 @@ def still_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int
     return background
 
 
-def _surroundings(picture: Float32[np.ndarray, "H W C"], frame: tuple[int, int]) -> Float32[np.ndarray, "H W C"]:
+def surroundings(picture: Float32[np.ndarray, "H W C"], frame: tuple[int, int]) -> Float32[np.ndarray, "H W C"]:
     """What is around every pixel, things of a frame's size left out: a median over windows of twice that size.
 
     A coarser picture does for it: the median of a window hardly changes when some of its pixels are left out.
@@ -114,7 +124,7 @@ def find_foreground(
     threshold = max(NOISE_FACTOR * 1.4826 * float(np.median(far[:, ::2, ::2])), LEAST_CONTRAST)
     blobs, large = [], np.zeros(far.shape[1:])
     for n, (b, distance) in enumerate(zip(behind, far, strict=True)):
-        found, too_large = _blobs_of(n, images[n], b, distance > threshold, frame)
+        found, too_large = blobs_of(n, images[n], b, distance > threshold, frame)
         blobs += found
         large += too_large
     clutter = large >= CLUTTERED * len(images)
@@ -155,13 +165,7 @@ def some_of(images: UInt8[np.ndarray, "N H W C"]) -> UInt8[np.ndarray, "n H W C"
     return images[:: max(1, len(images) // MOST_IMAGES)][:MOST_IMAGES]
 
 
-def _inside(blob: Blob, clutter: Bool[np.ndarray, "H W"]) -> bool:
-    h, w = blob.mask.shape
-    there = clutter[blob.top : blob.top + h, blob.left : blob.left + w]
-    return bool((there & blob.mask).sum() > blob.mask.sum() / 2)
-
-
-def _blobs_of(
+def blobs_of(
     n: int,
     image: UInt8[np.ndarray, "H W C"],
     background: Float32[np.ndarray, "H W C"],

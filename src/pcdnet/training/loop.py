@@ -26,6 +26,7 @@ from pcdnet.training.initialization import init_from_images
 from pcdnet.training.loss import loss_of
 from pcdnet.training.noise import noisy_bank
 from pcdnet.training.reset import Event, Health, reset_prototypes
+from pcdnet.training.standing import first_background
 
 FIRST_RESET = 100
 """Before this step it is not known yet which prototypes do badly."""
@@ -131,7 +132,8 @@ class Trainer:
         if model.background == "still" and init == "constant":
             mean: np.ndarray = self._images.mean(axis=0, dtype=np.float64) / 255
             return mean.astype(np.float32)
-        return learned_picture(model.background, self._images, model.prototype_size)
+        make = first_background if init == "shapes" else learned_picture
+        return make(model.background, self._images, model.prototype_size)
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: value.clone() for name, value in self._model.state_dict().items()}
