@@ -86,7 +86,8 @@ def test_the_map_of_the_paper_is_reproduced(rng: torch.Generator) -> None:
     image, prototype = torch.rand(10, 12, generator=rng).double(), torch.rand(4, 5, generator=rng).double()
     X = torch.fft.fft2(image, s=(16, 16)) * torch.fft.fft2(prototype, s=(16, 16)).conj()
     expected = torch.fft.ifft2(X / X.abs()).real
-    ours = correlate(phases(image[None, None], (16, 16)), phases(prototype[None], (16, 16)), (16, 16), (16, 16))
+    factors = phases(image[None, None], (16, 16)), phases(prototype[None], (16, 16))
+    ours = correlate([factors], (16, 16), (16, 16))
     torch.testing.assert_close(ours[0, 0, 0], expected, atol=1e-8, rtol=0)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pcdnet.model.geometry import Box, Geometry
-from pcdnet.model.windows import Frames, Windows, canvas, uncanvas
+from pcdnet.model.windows import Frames, Windows, canvas, uncanvas, window_sums
 
 GEOMETRY = Geometry((7, 9), (4, 3), (3, 2))
 ROWS, COLUMNS = GEOMETRY.positions
@@ -96,3 +96,9 @@ def test_the_nth_frames_are_those_of_the_images_that_have_so_many_objects() -> N
         assert windows.image.tolist() == image
         assert windows.row.tolist() == row[image, n].tolist()
         assert windows.column.tolist() == column[image, n].tolist()
+
+
+def test_window_sums_are_the_sums_of_all_windows() -> None:
+    plane = torch.rand(2, 9, 11, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    expected = plane.unfold(1, 4, 1).unfold(2, 3, 1).sum(dim=(-2, -1))
+    torch.testing.assert_close(window_sums(plane, (4, 3)), expected)

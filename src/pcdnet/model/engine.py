@@ -194,8 +194,8 @@ class Engine(nn.Module):
         placement = to_placement(given, selection)
         if refined and self.config.restarts > 0:
             placement = self._refined(given, selection, placement)
-        for _ in range(self.config.rounds - 1):
-            placement = self._search_again(given, placement, training=training)
+        for _ in range(0 if training else self.config.rounds - 1):  # what noise on the bank leaves is no object
+            placement = self._search_again(given, placement)
         return placement
 
     def _refined(self, given: SelectionInput, selection: Selection, placement: Placement) -> Placement:
@@ -210,7 +210,7 @@ class Engine(nn.Module):
         which, found = better(again, subset(selection, open_images)), to_placement(deeper, again)
         return replaced(placement, open_images[which], subset(found, which))
 
-    def _search_again(self, given: SelectionInput, placement: Placement, *, training: bool) -> Placement:
+    def _search_again(self, given: SelectionInput, placement: Placement) -> Placement:
         """Search once more where something is left over and objects may be added; they come in front of the others."""
         images, plan = given.images, given.plan
         painted = self._paint(images, plan.bank, given.own, placement).reconstruction
@@ -220,10 +220,8 @@ class Engine(nn.Module):
         image = (room & (most >= self.config.min_error_reduction)).nonzero()[:, 0]
         if len(image) == 0:
             return placement
-        left = self.selection_input(
-            images[image], plan, self.config.peaks_per_prototype, painted[image], training=training
-        )
-        found = to_placement(left, select(left, advantages=training))
+        left = self.selection_input(images[image], plan, self.config.peaks_per_prototype, painted[image])
+        found = to_placement(left, select(left))
         return replaced(placement, image, in_front(found, subset(placement, image)))
 
     def selection_input(

@@ -45,7 +45,7 @@ class PhaseLocalizer:
         seen = phases(images if background is None else images - background, geometry.grid)
 
         def maps(which: slice, prototypes: slice) -> Float[Tensor, "b p rows columns"]:
-            return correlate(seen[which], templates[prototypes], geometry.grid, geometry.positions).amax(dim=2)
+            return correlate([(seen[which], templates[prototypes])], geometry.grid, geometry.positions).amax(dim=2)
 
         return maps
 
@@ -59,29 +59,31 @@ class ErrorReductionLocalizer:
         kernels = kernel_stack(bank.prototypes, bank.masks, over_black=False)
         self._kernels = _from_origin(torch.fft.rfft2(kernels, s=geometry.grid), geometry)
         # What does not depend on the image: q everywhere, and the background's part of a and k.
-        self._q = self._sums(torch.fft.rfft2(kernels.new_ones(1, 1, *geometry.image), s=geometry.grid), 1)[0, :, 0]
+        ones = torch.fft.rfft2(kernels.new_ones(1, 1, *geometry.image), s=geometry.grid)
+        self._q = self._sums(slice(None), (ones, 1))[0, :, 0]
         if bank.background is not None:
             spectra = self._background_spectra(bank.background[None])
-            self._a, self._k = self._background_parts(spectra)
+            self._a = self._sums(slice(None), (spectra[:, :-1], 3))
+            self._k = self._sums(slice(None), (spectra[:, -1:], 4))[:, :, 0]
 
     def maps(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None = None) -> Maps:
         """The maps of these images, made when they are asked for; `own` are backgrounds other than the bank's."""
         planes, background = images, self._background if own is None else own
         if background is not None:
-            planes = torch.cat([images, (images * background).sum(dim=1, keepdim=True)], dim=1)
+            planes = torch.cat([images, 2 * (images * background).sum(dim=1, keepdim=True)], dim=1)
         C, spectra = images.shape[1], torch.fft.rfft2(planes, s=self._geometry.grid)
-        behind = None if own is None else self._background_spectra(own)
+        behind = None if own is None else -self._background_spectra(own)
 
         def maps(which: slice, prototypes: slice) -> Float[Tensor, "b p rows columns"]:
-            a = self._sums(spectra[which, :C], 0, prototypes)
-            k = torch.zeros_like(a[:, :, 0])
-            if background is not None:
-                if behind is None:
-                    less_a, less_k = self._a[:, prototypes], self._k[:, prototypes]
-                else:
-                    less_a, less_k = self._background_parts(behind[which], prototypes)
-                a -= less_a
-                k = 2 * self._sums(spectra[which, C:], 2, prototypes)[:, :, 0] - less_k
+            a_terms, k_terms = [(spectra[which, :C], 0)], [(spectra[which, C:], 2)]
+            if behind is not None:  # what backgrounds take away is one transform with the rest
+                a_terms.append((behind[which, :C], 3))
+                k_terms.append((behind[which, C:], 4))
+            a = self._sums(prototypes, *a_terms)
+            k = torch.zeros_like(a[:, :, 0]) if background is None else self._sums(prototypes, *k_terms)[:, :, 0]
+            if background is not None and behind is None:
+                a -= self._a[:, prototypes]
+                k -= self._k[:, prototypes]
             q = self._q[prototypes].expand_as(k)
             reductions: Tensor = error_reduction_of(a, q, k, best_colour(a, q, self._max_colour, dim=2), dim=2)
             return reductions
@@ -93,17 +95,12 @@ class ErrorReductionLocalizer:
         spectra: Tensor = torch.fft.rfft2(planes, s=self._geometry.grid)
         return spectra
 
-    def _background_parts(
-        self, spectra: Complex[Tensor, "b planes Y X"], prototypes: slice = slice(None)
-    ) -> tuple[Float[Tensor, "b p C rows columns"], Float[Tensor, "b p rows columns"]]:
-        """What backgrounds take away from the coefficients a and k, at every place."""
-        return self._sums(spectra[:, :-1], 3, prototypes), self._sums(spectra[:, -1:], 4, prototypes)[:, :, 0]
-
     def _sums(
-        self, spectra: Complex[Tensor, "b c Y X"], kernel: int, prototypes: slice = slice(None)
+        self, prototypes: slice, *terms: tuple[Complex[Tensor, "b c Y X"], int]
     ) -> Float[Tensor, "b p c rows columns"]:
-        """The sums of planes under one of the kernels of `evidence`, at every place."""
-        return correlate(spectra, self._kernels[prototypes, kernel], self._geometry.grid, self._geometry.positions)
+        """The sums of planes, each under one of the kernels of `evidence`, at every place."""
+        factors = [(spectra, self._kernels[prototypes, kernel]) for spectra, kernel in terms]
+        return correlate(factors, self._geometry.grid, self._geometry.positions)
 
 
 def _from_origin(spectra: Tensor, geometry: Geometry) -> Tensor:

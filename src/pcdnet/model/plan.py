@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pcdnet.config import ModelConfig
 from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.cells import CellLocalizer
 from pcdnet.model.evidence import EvidenceKernels
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.localization import ErrorReductionLocalizer, PhaseLocalizer
@@ -45,6 +46,8 @@ class SearchPlan:
     """How the bank's own frames lie in the images, wherever a tight one may lie."""
     localizer: PhaseLocalizer | ErrorReductionLocalizer
     """Scores every place."""
+    cells: CellLocalizer | None
+    """Scores the places at which something is left to explain, if these are few and places are scored by that."""
     kernels: EvidenceKernels
     """From windows to error reductions."""
     boxes: Int[Tensor, "P 4"]
@@ -74,6 +77,9 @@ class SearchPlan:
             localizer=PhaseLocalizer(tight, geometry)
             if config.localization == "phase"
             else ErrorReductionLocalizer(tight, geometry, config.max_colour),
+            cells=None
+            if config.localization == "phase"
+            else CellLocalizer(tight, geometry, config.max_colour, config.min_error_reduction),
             kernels=kernels,
             boxes=torch.tensor(kernels.boxes, device=tight.masks.device),
             behind=None if background is None else canvas(background[None], geometry),
@@ -92,6 +98,10 @@ class SearchPlan:
         `own` are backgrounds of the images other than the bank's.
         """
         maps, reach = self.localizer.maps(images, own), self.localizer.reach
+        if self.cells is not None:
+            behind = own if own is not None or self.tight.background is None else self.tight.background[None]
+            active = self.cells.few(images, behind)
+            maps = self.cells.maps(images, behind, active, maps) if active.any() else maps
         found = propose(maps, images, len(self.boxes), self.geometry, peaks, reach)
         if self.config.min_solid == 0:
             return found

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pcdnet.config import Config
 from pcdnet.errors import Interrupted, PcdnetError, Setting
+from pcdnet.model.engine import Layers
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import WEIGHTS, fill, load_tensors
 from pcdnet.run import STATE, RunFolder
@@ -216,7 +217,7 @@ class Trainer:
             group["lr"] = rate * group["lr_scale"]
         images = model.seen(self._batch(step))
         layers = model(images, noisy_bank(model, train, step, share, rng))
-        loss = loss_of(images, layers.reconstruction, model.prototypes, model.masks, self._config.loss)
+        loss = loss_of(images, layers.reconstruction, *self._priced(layers), self._config.loss)
         if not torch.isfinite(loss):
             kept: tuple[str | Setting, ...] = ("set ", Setting("out"), " to keep good weights")
             if self._run is not None:
@@ -230,6 +231,20 @@ class Trainer:
         due = train.reset_every and step >= FIRST_RESET and step % train.reset_every == 0 and share < train.reset_until
         events = tuple(reset_prototypes(model, optimizer, health, train, step + 1, rng)) if due else ()
         return loss.item(), rate, events
+
+    def _priced(self, layers: Layers) -> tuple[Float[Tensor, "P h w"], Float[Tensor, "P h w"]]:
+        """The prototypes and masks that the loss puts a price on.
+
+        A shape that was found in the images is a good prototype before it is ever chosen. Prices alone would wear it
+        down between two batches that show it.
+        """
+        model = self._model
+        if self._config.train.init != "shapes":
+            return model.prototypes, model.masks
+        chosen = torch.zeros(len(model.masks), 1, 1, dtype=torch.bool, device=self._device)
+        chosen[layers.placement.prototype[layers.placement.exists]] = True
+        prototypes, masks = (torch.where(chosen, each, each.detach()) for each in (model.prototypes, model.masks))
+        return prototypes, masks
 
     def _rate(self, share: float) -> float:
         train = self._config.train

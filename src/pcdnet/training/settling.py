@@ -19,9 +19,9 @@ from pcdnet.decomposition import Decomposition
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 
-IMAGES = 96
+IMAGES = 64
 """Images that use is counted in, at most."""
-TRIED = 12
+TRIED = 8
 """Images that a prototype is tried on: those with most of it."""
 SEEN = 0.04
 """A mean difference of this much, in values of 0 to 1, is seen."""
