@@ -31,4 +31,4 @@ def frames(count: int, noise: int = 4, seed: int = 0) -> np.ndarray:
 def blob(image: int, top: int, left: int, shape: np.ndarray) -> Blob:
     """A white blob of that shape."""
     mask = shape.astype(bool)
-    return Blob(image, top, left, mask, np.where(mask, 1, 0).astype(np.float32), float(mask.sum()), False)
+    return Blob(image, top, left, mask, mask, np.where(mask, 1, 0).astype(np.float32), float(mask.sum()), False)

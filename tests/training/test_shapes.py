@@ -29,3 +29,25 @@ def test_the_seeds_are_the_shapes_that_repeat() -> None:
 def test_images_without_anything_to_see_are_refused_with_the_cure() -> None:
     with pytest.raises(PcdnetError, match="stands out"):
         choose_seeds([], 2, (9, 9), np.random.default_rng(0))
+
+
+def ring(value: int, rng: np.random.Generator, *, hole: bool) -> np.ndarray:
+    """A ring at a random place on grey paper, or a disc whose middle has the paper's grey in one of three cases."""
+    image = np.full((40, 40, 3), 150, np.uint8)
+    row, column = rng.integers(1, 30, 2)
+    image[row : row + 9, column : column + 9] = value
+    if hole or rng.random() < 1 / 3:
+        image[row + 3 : row + 6, column + 3 : column + 6] = 150
+    return image
+
+
+@pytest.mark.parametrize("hole", [True, False])
+def test_what_nearly_all_blobs_lack_is_a_hole_and_bright_and_dark_rings_are_one_shape(hole: bool) -> None:
+    rng = np.random.default_rng(0)
+    images = np.stack([ring(value, rng, hole=hole) for value in (30, 90, 220, 250) * 10])
+    paper = np.full((1, 40, 40, 3), 150 / 255, np.float32)
+    seeds = choose_seeds(find_foreground(images, paper, (12, 12)).blobs, 5, (12, 12), rng)
+    assert len(seeds.masks) == 1
+    mask = seeds.masks[0] > 0.5
+    assert mask.sum() == (72 if hole else 81)
+    assert np.allclose(seeds.prototypes[0][mask], 1, atol=0.05)

@@ -40,7 +40,9 @@ class Blob:
     top: int
     left: int
     mask: Bool[np.ndarray, "h w"]
-    """Its pixels, within the box around it."""
+    """Its pixels, holes included, within the box around it."""
+    solid: Bool[np.ndarray, "h w"]
+    """Those of them that differ from the background."""
     grey: Float32[np.ndarray, "h w"]
     """The image there, in grey of 0 to 1."""
     energy: float
@@ -150,14 +152,16 @@ def joined(parts: list[Blob]) -> Blob:
     top, left = min(part.top for part in parts), min(part.left for part in parts)
     bottom = max(part.top + part.mask.shape[0] for part in parts)
     right = max(part.left + part.mask.shape[1] for part in parts)
-    mask, grey = np.zeros((bottom - top, right - left), bool), np.zeros((bottom - top, right - left), np.float32)
+    mask, solid = np.zeros((2, bottom - top, right - left), bool)
+    grey = np.zeros(mask.shape, np.float32)
     for part in parts:
         h, w = part.mask.shape
         inside = slice(part.top - top, part.top - top + h), slice(part.left - left, part.left - left + w)
         mask[inside] |= part.mask
+        solid[inside] |= part.solid
         grey[inside] = np.where(part.mask, part.grey, grey[inside])
     energy, cut = sum(part.energy for part in parts), any(part.cut for part in parts)
-    return Blob(parts[0].image, top, left, mask, grey, energy, cut)
+    return Blob(parts[0].image, top, left, mask, solid, grey, energy, cut)
 
 
 def some_of(images: UInt8[np.ndarray, "N H W C"]) -> UInt8[np.ndarray, "n H W C"]:
@@ -187,5 +191,6 @@ def blobs_of(
         rows, columns = box
         cut = rows.start == 0 or columns.start == 0 or rows.stop == H or columns.stop == W
         removed = float((energy[box] * mask).sum())
-        found.append(Blob(n, int(rows.start), int(columns.start), mask, grey[box], removed, cut))
+        solid = mask & foreground[box]
+        found.append(Blob(n, int(rows.start), int(columns.start), mask, solid, grey[box], removed, cut))
     return found, large

@@ -21,6 +21,8 @@ SUPPORT = 3.0
 """A seed must stand for so many blobs, itself included, that no other seed stands for."""
 MOST_BLOBS = 3000
 """Blobs that are compared with each other."""
+HOLE = 0.2
+"""A pixel that fewer than this share of the blobs show solid is a hole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,33 +71,49 @@ def choose_seeds(blobs: list[Blob], count: int, frame: tuple[int, int], rng: np.
     else:
         near = near[:, seeds]
     kinds = np.where(near.max(axis=1) > 0, near.argmax(axis=1), -1)
-    half = features.shape[1] // 2
-    means = np.stack([features[kinds == kind].mean(axis=0) for kind in range(len(seeds))])
-    masks, greys = means[:, :half].reshape(-1, h, w), means[:, half:].reshape(-1, h, w)
-    return Seeds(greys / np.maximum(masks, 1e-3), masks, whole, kinds)
+    return Seeds(*_common(whole, kinds, len(seeds), frame), whole, kinds)
+
+
+def _common(
+    blobs: list[Blob], kinds: Int64[np.ndarray, "blobs"], count: int, frame: tuple[int, int]
+) -> tuple[Float32[np.ndarray, "n h w"], Float32[np.ndarray, "n h w"]]:
+    """What the blobs of each kind have in common: grey, and the share of them that cover each pixel.
+
+    A hole that nearly all of them have is one: what is behind shows through it. Others are pixels in which some happen
+    to look like the background.
+    """
+    totals, often = np.zeros((count, 3, *frame)), np.zeros(count)
+    for blob, kind in zip(blobs, kinds.tolist(), strict=True):
+        if kind >= 0:
+            totals[kind] += _framed(blob, frame)
+            often[kind] += 1
+    masks, solid, greys = (totals / np.maximum(often, 1)[:, None, None, None]).astype(np.float32).swapaxes(0, 1)
+    return greys / np.maximum(solid, 1e-3), np.where(solid < HOLE * masks, solid, masks)
 
 
 def _features(
     blobs: list[Blob], frame: tuple[int, int]
 ) -> tuple[Float32[np.ndarray, "n features"], Float32[np.ndarray, "n"]]:
-    """What blobs are compared by, their masks and what these show, centred in a frame; and the areas of the masks."""
+    """What blobs are compared by, their masks and what is solid in them, centred in a frame; and their areas."""
     features = np.empty((len(blobs), 2, frame[0] * frame[1]), np.float32)
     for row, blob in zip(features, blobs, strict=True):
-        mask, grey = _framed(blob, frame)
-        row[0], row[1] = mask.ravel(), (mask * grey).ravel()
+        mask, _, grey = _framed(blob, frame)
+        row[0], row[1] = mask.ravel(), grey.ravel()
     return features.reshape(len(blobs), -1), features[:, 0].sum(axis=1)
 
 
-def _framed(blob: Blob, frame: tuple[int, int]) -> tuple[Float32[np.ndarray, "h w"], Float32[np.ndarray, "h w"]]:
-    """The blob's mask and grey in the middle of a frame; the grey spans up to 1, since colour will dim it."""
-    mask, grey = np.zeros(frame, np.float32), np.zeros(frame, np.float32)
+def _framed(blob: Blob, frame: tuple[int, int]) -> Float32[np.ndarray, "3 h w"]:
+    """The blob's mask, its solid pixels and what these show, in the middle of a frame.
+
+    The grey spans up to 1, since colour will dim it.
+    """
+    framed = np.zeros((3, *frame), np.float32)
     h, w = blob.mask.shape
     top, left = (frame[0] - h) // 2, (frame[1] - w) // 2
-    inside = slice(top, top + h), slice(left, left + w)
-    mask[inside] = blob.mask
-    max_colour = max(float(np.percentile(blob.grey[blob.mask], 90)), 1e-3)
-    grey[inside] = np.clip(blob.grey / max_colour, 0, 1)
-    return mask, grey
+    brightest = max(float(np.percentile(blob.grey[blob.solid], 90)), 1e-3)
+    grey = np.where(blob.solid, np.clip(blob.grey / brightest, 0, 1), 0)
+    framed[:, top : top + h, left : left + w] = blob.mask, blob.solid, grey
+    return framed
 
 
 def _distances(
