@@ -57,8 +57,8 @@ class ModelConfig:
     min_solid: float = 0.0
     """Least share of an object's mask in which it must explain the image better than the background does."""
     min_inside: float = 0.0
-    """Least share of an object's mask that must lie in the image; of what the border cuts off more, another image holds
-    the larger part, so it is explained but not reported. Needs an `overhang` above 1 - min_inside."""
+    """Least share of an object's mask that must lie in the image; what the border cuts off more is explained, but not
+    reported. `overhang` must be larger than the share that may be missing."""
 
     def __post_init__(self) -> None:
         _check(
