@@ -34,7 +34,10 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "model.max_colour": st.floats(0, 1e6, exclude_min=True),
     **dict.fromkeys(("model.restarts", "train.noise_steps", "train.reset_every", "train.seed"), counts),
     **dict.fromkeys(("loss.l1", "loss.tv", "loss.mask_area", "model.min_error_reduction", "train.noise"), weights),
-    **dict.fromkeys(("model.min_visible", "model.min_solid", "train.cooldown", "train.reset_until"), st.floats(0, 1)),
+    **dict.fromkeys(
+        ("model.min_visible", "model.min_solid", "model.min_inside", "train.cooldown", "train.reset_until"),
+        st.floats(0, 1),
+    ),
 }
 """What fields may be that have a range of their own; all others, new ones too, are drawn by their type."""
 
@@ -208,7 +211,7 @@ def test_every_number_has_a_range() -> None:
         *((f"model.{name}", 0) for name in ("num_prototypes", "max_objects", "peaks_per_prototype", "rounds")),
         ("model.prototype_size", (25, 1)),
         ("model.channels", 2),
-        *((f"model.{name}", 1.1) for name in ("min_visible", "min_solid")),
+        *((f"model.{name}", 1.1) for name in ("min_visible", "min_solid", "min_inside")),
         ("model.overhang", 1.0),
         ("model.max_colour", 0.0),
         *((f"train.{name}", 0) for name in ("steps", "batch", "decay_epochs", "validate_every")),

@@ -105,6 +105,19 @@ def test_the_steps_are_those_of_a_strict_network_too(seed: int, colour: ColourMo
     assert_steps_are_the_networks(*setting(seed, colour, background=background, **STRICT))
 
 
+def test_what_the_border_cuts_off_is_a_step_but_no_part_of_the_end() -> None:
+    left_out = 0
+    for seed in range(12):
+        model, image = setting(seed, overhang=0.8, min_inside=0.9)
+        with torch.inference_mode():
+            layers = model(image[None])
+        seen = inspect(model, image)
+        left_out += len(seen.steps) - 1 - int(layers.placement.exists.sum())
+        assert not seen.refined
+        assert seen.error == pytest.approx(float((layers.reconstruction[0] - image).square().sum()), rel=1e-3, abs=1e-2)
+    assert left_out > 3
+
+
 def test_twenty_objects_in_a_street_are_reported_in_their_order() -> None:
     model, image = street(0)
     seen = assert_steps_are_the_networks(model, image)

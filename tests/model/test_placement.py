@@ -11,7 +11,7 @@ from pcdnet.config import Config
 from pcdnet.data import tetrominoes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
-from pcdnet.model.placement import Placement, in_front, to_placement
+from pcdnet.model.placement import Placement, in_front, reported, to_placement
 from pcdnet.model.selection import EMPTY, select
 from tests.model.models import FRAME, SIZE, on_canvas, random_model, true_bank
 
@@ -95,3 +95,36 @@ def test_found_objects_come_in_front_of_all_the_others_in_their_order() -> None:
     there, same = both.exists, placement(*expected)
     for field in dataclasses.fields(Placement):
         assert torch.equal(getattr(both, field.name)[there], getattr(same, field.name)[there]), field.name
+
+
+@torch.no_grad()
+def test_what_the_border_cuts_off_is_explained_but_not_reported() -> None:
+    """The objects that are left are those that were found among all, in their order, and they alone are painted."""
+    model, images = random_model(3, overhang=0.8, max_objects=6, images=12)
+    every = model(images).placement
+    model.config = dataclasses.replace(model.config, min_inside=0.8)
+    plan, layers = model.plan(SIZE), model(images)
+    assert 5 < layers.placement.exists.sum() < every.exists.sum()
+    for b in range(len(images)):
+        kept = []
+        for p, row, column in torch.stack([every.prototype[b], every.row[b], every.column[b]], dim=1).tolist():
+            mask = plan.bank.masks[p]
+            if p != EMPTY and on_canvas(mask, row, column, SIZE).sum() >= 0.8 * mask.sum():
+                kept.append((p, row, column))
+        there = layers.placement.exists[b]
+        assert there.tolist() == [n < len(kept) for n in range(6)]
+        places = (
+            x[b][there].tolist() for x in (layers.placement.prototype, layers.placement.row, layers.placement.column)
+        )
+        assert list(zip(*places, strict=True)) == kept
+        assert int(layers.instances()[b].max()) <= len(kept)
+    assert torch.equal(reported(every, plan).prototype, layers.placement.prototype)
+
+
+def test_in_training_what_the_border_cuts_off_is_kept() -> None:
+    model, images = random_model(3, overhang=0.8, min_inside=0.8, images=12)
+    with torch.no_grad():
+        kept, every = (
+            model.explain(images, None, training=training, refined=False).placement for training in (False, True)
+        )
+    assert kept.exists.sum() < every.exists.sum()

@@ -175,3 +175,18 @@ def test_the_area_that_must_be_visible_is_a_share_of_the_mask_in_the_image(rng: 
             torch.testing.assert_close(area[b, t], 0.5 * inside, atol=1e-3, rtol=2e-4)
     model.config = dataclasses.replace(model.config, min_visible=0.0)
     assert model.plan(SIZE).min_visible_area(Candidates(row, column, torch.ones(2, 9, dtype=torch.bool), 3)) is None
+
+
+def test_an_object_is_reported_where_enough_of_its_whole_mask_is_in_the_image(rng: torch.Generator) -> None:
+    model, _ = random_model(6, min_inside=0.7, overhang=0.9)
+    plan = model.plan(SIZE)
+    (rows, columns), (my, mx) = plan.geometry.positions, plan.geometry.padding
+    row, column = torch.randint(rows, (3, 60), generator=rng) - my, torch.randint(columns, (3, 60), generator=rng) - mx
+    found = plan.reported(torch.arange(3)[:, None].expand_as(row), row, column)
+    for p, n in torch.cartesian_prod(torch.arange(3), torch.arange(60)).tolist():
+        mask = plan.tight.masks[p]
+        share = float(on_canvas(mask, int(row[p, n]), int(column[p, n]), SIZE).sum() / mask.sum())
+        assert abs(share - 0.7) < 1e-3 or bool(found[p, n]) == (share > 0.7)
+    assert 20 < found.sum() < 160
+    model.config = dataclasses.replace(model.config, min_inside=0.0)
+    assert model.plan(SIZE).reported(torch.zeros_like(row), row, column).all()

@@ -74,7 +74,12 @@ class Oracle:
             layers = self.refine(self.select([], set()))
             if _total(layers) - _total(plain) < LEAST_CHANGE:
                 layers, self.candidates = plain, plain_candidates
+        layers = [x for x in layers if self.inside(self.candidates[x.index]) >= self.config.min_inside * (1 - 1e-4)]
         return self.objects(layers), self.compose(layers)
+
+    def inside(self, c: Candidate) -> float:
+        """The share of a candidate's mask that lies in the image."""
+        return float(c.M.sum() / self.M[c.prototype].sum().clamp(min=1e-6))
 
     def objects(self, layers: list[Layer]) -> list[tuple[int, int, int, Tensor]]:
         """Layers as (prototype, row, column, colour)."""

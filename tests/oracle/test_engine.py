@@ -89,8 +89,15 @@ def test_engine_agrees_with_the_literal_equations_where_objects_must_be_seen() -
         compare(seed, "least_squares", torch.float64, 1e-8, min_visible=0.7, restarts=0)
 
 
+def test_engine_agrees_with_the_literal_equations_where_the_border_cuts_objects_off() -> None:
+    left_out = 0
+    for seed in range(40):
+        left_out += compare(seed, "least_squares", torch.float64, 1e-8, min_inside=0.9, overhang=0.7, restarts=0)
+    assert left_out > 10, "too few scenes have objects at the border for this to mean anything"
+
+
 def test_engine_agrees_with_the_literal_equations_as_set_for_real_scenes() -> None:
-    """Places by gain, and only what is seen and solid; the oracle paints every prototype at every place."""
+    """Places by gain, and only what is seen, solid and inside; the oracle paints every prototype at every place."""
     for seed in range(4):
         compare(
             seed,
@@ -100,5 +107,6 @@ def test_engine_agrees_with_the_literal_equations_as_set_for_real_scenes() -> No
             localization="error_reduction",
             min_visible=0.5,
             min_solid=0.4,
+            min_inside=0.5,
             restarts=0,
         )

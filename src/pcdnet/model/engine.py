@@ -15,7 +15,7 @@ from pcdnet.model.bank import PrototypeBank, soft_clamp
 from pcdnet.model.batch import check_batch
 from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
 from pcdnet.model.composition import compose, instance_labels
-from pcdnet.model.placement import Placement, in_front, to_placement
+from pcdnet.model.placement import Placement, in_front, reported, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
 from pcdnet.model.refinement import better, refine, unexplained
 from pcdnet.model.selection import Selection, SelectionInput, replaced, select, subset
@@ -196,7 +196,7 @@ class Engine(nn.Module):
             placement = self._refined(given, selection, placement)
         for _ in range(0 if training else self.config.rounds - 1):  # what noise on the bank leaves is no object
             placement = self._search_again(given, placement)
-        return placement
+        return placement if training else reported(placement, plan)
 
     def _refined(self, given: SelectionInput, selection: Selection, placement: Placement) -> Placement:
         """Search the images that greedy selection explains badly with more peaks, sweeps and restarts."""

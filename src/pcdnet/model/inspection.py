@@ -53,9 +53,9 @@ class Inspection:
     proposals: tuple[Proposal, ...]
     """All candidates before anything was chosen, prototype by prototype, the highest peak first."""
     steps: tuple[Step, ...]
-    """The choices in their order; the last step chooses nothing."""
+    """The choices in their order, also those that the border cuts off; the last step chooses nothing."""
     error: float
-    """The squared error of the final decomposition, after refinement."""
+    """The squared error of the final decomposition: after refinement, without what the border cuts off too much."""
     refined: bool
     """Whether refinement found something better than these steps."""
 
@@ -85,7 +85,7 @@ def inspect(model: PCDNet, image: Float[Tensor, "C H W"]) -> Inspection:
         steps.append(walk.step(t))
         walk.choose(t)
     steps.append(walk.step(None))
-    error, refined = _end(model, image, steps)
+    error, refined = _end(model, image, walk, steps)
     return Inspection(proposals=proposals, steps=tuple(steps), error=error, refined=refined)
 
 
@@ -103,14 +103,15 @@ def locate(model: PCDNet, image: Float[Tensor, "C H W"], prototype: int) -> Loca
     )
 
 
-def _end(model: PCDNet, image: Float[Tensor, "C H W"], steps: list[Step]) -> tuple[float, bool]:
+def _end(model: PCDNet, image: Float[Tensor, "C H W"], walk: _Walk, steps: list[Step]) -> tuple[float, bool]:
     """The error of the final decomposition, and whether it is another than that of the steps."""
-    if model.config.restarts == 0:
+    if model.config.restarts == 0 and model.config.min_inside == 0:
         return steps[-1].error, False
     layers = model.explain(image[None], None, training=False, refined=True)
     where = layers.placement
     kept = torch.stack([where.prototype[0], where.row[0], where.column[0]], dim=1)[where.exists[0]].tolist()
-    chosen = [[step.chosen.prototype, *step.chosen.position] for step in steps if step.chosen is not None]
+    places = [[step.chosen.prototype, *step.chosen.position] for step in steps if step.chosen is not None]
+    chosen = [place for place in places if walk.reported(*place)]
     return float((layers.reconstruction[0] - image).square().sum()), kept != chosen
 
 
@@ -135,6 +136,13 @@ class _Walk:
     def proposals(self) -> tuple[Proposal, ...]:
         """All candidates as they stand now."""
         return tuple(self._proposal(t) for t in self._free.nonzero()[:, 0].tolist())
+
+    def reported(self, prototype: int, row: int, column: int) -> bool:
+        """Whether an object is not cut off too much by the border; its place is that of the bank's frame."""
+        plan = self.given.plan
+        p = self._all.new_tensor(prototype)
+        top, left = plan.offset[p]
+        return bool(plan.reported(p, row + top, column + left))
 
     def step(self, chosen: int | None) -> Step:
         """This moment, at which a candidate, or none, is chosen."""

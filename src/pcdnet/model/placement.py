@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pcdnet.model.geometry import Geometry
+from pcdnet.model.plan import SearchPlan
 from pcdnet.model.selection import EMPTY, Selection, SelectionInput
 from pcdnet.model.windows import Frames
 
@@ -45,13 +46,34 @@ def in_front(found: Placement, others: Placement) -> Placement:
     """Found objects and, behind them, all of the others; of those found, the first ones that there is room for."""
     room = (~others.exists).sum(dim=1, keepdim=True)
     fit = found.exists & (torch.arange(found.exists.shape[1], device=room.device) < room)
-    both = torch.cat([fit, others.exists], dim=1)
-    order = (~both).long().argsort(dim=1, stable=True)[:, : fit.shape[1]]
-    image = torch.arange(len(order), device=order.device)[:, None]
     names = [field.name for field in dataclasses.fields(Placement)]
-    values = [torch.cat([getattr(found, name), getattr(others, name)], dim=1)[image, order] for name in names]
-    chosen = Placement(*values)
-    return dataclasses.replace(chosen, prototype=torch.where(both.gather(1, order), chosen.prototype, EMPTY))
+    both = Placement(*(torch.cat([getattr(found, name), getattr(others, name)], dim=1) for name in names))
+    return _packed(both, torch.cat([fit, others.exists], dim=1), fit.shape[1])
+
+
+def reported(found: Placement, plan: SearchPlan) -> Placement:
+    """The objects that the border does not cut off too much (`config.min_inside`), in their order.
+
+    The others take part in the search all the same: without them, wrong ones would explain what is seen of them.
+    """
+    if plan.config.min_inside == 0:
+        return found
+    p = found.prototype.clamp(min=0)
+    top, left = plan.offset[p].unbind(-1)
+    return _packed(found, found.exists & plan.reported(p, found.row + top, found.column + left), p.shape[1])
+
+
+def _packed(objects: Placement, kept: Bool[Tensor, "B n"], count: int) -> Placement:
+    """The first `count` of the kept objects, EMPTY last."""
+    order = (~kept).long().argsort(dim=1, stable=True)[:, :count]
+    image = torch.arange(len(order), device=order.device)[:, None]
+    there = kept.gather(1, order)
+
+    def packed(name: str) -> Tensor:
+        values: Tensor = getattr(objects, name)[image, order]
+        return values.where(there if values.ndim == 2 else there[..., None], EMPTY if name == "prototype" else 0)
+
+    return Placement(*(packed(field.name) for field in dataclasses.fields(Placement)))
 
 
 def to_placement(given: SelectionInput, selection: Selection) -> Placement:

@@ -10,7 +10,7 @@ import dataclasses
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pcdnet.config import ModelConfig
@@ -23,8 +23,8 @@ from pcdnet.model.peaks import Candidates, propose
 from pcdnet.model.solidity import solid
 from pcdnet.model.windows import canvas
 
-VISIBLE_SLACK = 1e-4
-"""Share of the area that must be visible which may be missing, so that rounding does not matter."""
+AREA_SLACK = 1e-4
+"""Share of the area that must be visible, or in the image, which may be missing, so that rounding does not matter."""
 MAX_PLANS = 4
 """Image sizes whose plans a model keeps."""
 
@@ -88,7 +88,12 @@ class SearchPlan:
     @property
     def min_visible(self) -> float:
         """Share of a mask's area in the image that must be visible; the slack keeps rounding out of it."""
-        return self.config.min_visible * (1 - VISIBLE_SLACK)
+        return self.config.min_visible * (1 - AREA_SLACK)
+
+    @property
+    def min_inside(self) -> Float[Tensor, "P"]:
+        """Mask area of every prototype that must lie in the image, for an object of it to be reported."""
+        return self.config.min_inside * (1 - AREA_SLACK) * self.tight.masks.sum(dim=(1, 2))
 
     def candidates(
         self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"] | None = None
@@ -109,16 +114,26 @@ class SearchPlan:
 
     def min_visible_area(self, candidates: Candidates) -> Float[Tensor, "B T"] | None:
         """Mask area that must be visible of every candidate; None where it does not matter."""
-        return None if self.min_visible == 0 else self.min_visible * self._area_inside(candidates)
+        if self.min_visible == 0:
+            return None
+        p = candidates.prototype(torch.arange(candidates.row.shape[1], device=candidates.row.device))
+        return self.min_visible * self._area_inside(p, candidates.row, candidates.column)
 
-    def _area_inside(self, candidates: Candidates) -> Float[Tensor, "B T"]:
-        """How much of each candidate's mask area lies in the image."""
+    def reported(
+        self, p: Int[Tensor, "*objects"], row: Int[Tensor, "*objects"], column: Int[Tensor, "*objects"]
+    ) -> Bool[Tensor, "*objects"]:
+        """Which objects, in tight frames at these places, are not cut off too much by the border to be reported."""
+        return self._area_inside(p, row, column) >= self.min_inside[p]
+
+    def _area_inside(
+        self, p: Int[Tensor, "*some"], row: Int[Tensor, "*objects"], column: Int[Tensor, "*objects"]
+    ) -> Float[Tensor, "*objects"]:
+        """How much of the mask area of objects in tight frames lies in the image."""
         masks, (H, W) = self.tight.masks, self.geometry.image
         h, w = masks.shape[-2:]
         areas = torch.nn.functional.pad(masks.cumsum(1).cumsum(2), (1, 0, 1, 0))
-        p = candidates.prototype(torch.arange(candidates.row.shape[1], device=masks.device))
-        top, left = (-candidates.row).clamp(0, h), (-candidates.column).clamp(0, w)
-        bottom, right = (H - candidates.row).clamp(0, h), (W - candidates.column).clamp(0, w)
+        top, left = (-row).clamp(0, h), (-column).clamp(0, w)
+        bottom, right = (H - row).clamp(0, h), (W - column).clamp(0, w)
         return areas[p, bottom, right] - areas[p, top, right] - areas[p, bottom, left] + areas[p, top, left]
 
 

@@ -39,6 +39,17 @@ def test_what_must_be_visible_changes_what_the_file_finds() -> None:
     agree(strict, images)
 
 
+@pytest.mark.parametrize("colour", ["least_squares", "network"])
+def test_the_file_leaves_out_what_the_border_cuts_off_as_the_model_does(colour: ColourModule) -> None:
+    model, scenes = random_model(4, background="still", colour=colour, overhang=0.8)
+    images = torch.stack(scenes)
+    everything = agree(model, images)
+    model.config = dataclasses.replace(model.config, min_inside=0.9)
+    assert 10 < agree(model, images) < everything
+    gone = run(to_onnx(model, SIZE, len(images)), images)["prototype"] < 0
+    assert not (gone[:, :-1] & ~gone[:, 1:]).any(), "what is empty comes last"
+
+
 def test_the_file_decomposes_tetrominoes() -> None:
     """Sprites of one colour reduce the error by the same, so their order is free; what they are and where is not."""
     images, model = tetromino_batch(64, seed=11), true_model()

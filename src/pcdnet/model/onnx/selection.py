@@ -49,10 +49,14 @@ def select(images: Value, batch: int, plan: SearchPlan, places: Places, colours:
     B, C, (Y, X), (my, mx), (H, W) = batch, config.channels, geometry.canvas, geometry.padding, geometry.image
     picture = picture.reshape(B, Y, X, C + 2).permute(0, 3, 1, 2).slice(2, my, my + H).slice(3, mx, mx + W)
     painted, clear, labels = picture.split([C, 1, 1], 1)
-    prototype, corner, colour, reduction = (
+    objects = [
         _filled(x, config.max_objects, shape, fill)
         for x, shape, fill in zip(found, ((B,), (B, 2), (B, C), (B,)), (EMPTY, 0, 0, 0), strict=True)
-    )
+    ]
+    labels = labels.to(INT).reshape(B, H * W)
+    if config.min_inside > 0:
+        objects, labels = _packed(objects, labels, (B, config.max_objects))
+    prototype, corner, colour, reduction = objects
     return Chosen(
         prototype=prototype,
         corner=corner,
@@ -60,7 +64,7 @@ def select(images: Value, batch: int, plan: SearchPlan, places: Places, colours:
         error_reduction=reduction,
         painted=painted,
         clear=clear,
-        labels=labels.to(INT).reshape(B, H, W),
+        labels=labels.reshape(B, H, W),
     )
 
 
@@ -68,6 +72,20 @@ def _filled(x: Value, objects: int, shape: tuple[int, ...], fill: int) -> Value:
     """The results of the rounds there were, (n B ...), as (B N ...)."""
     rest = x.graph.constant(np.full((objects, *shape), fill), x.dtype)
     return concat([x, rest], 0).slice(0, 0, objects).permute(1, 0, *range(2, len(shape) + 1))
+
+
+def _packed(objects: list[Value], labels: Value, shape: tuple[int, int]) -> tuple[list[Value], Value]:
+    """Objects, each (B N ...) and the first their prototypes, with EMPTY last; labels, (B pixels), follow them."""
+    B, N = shape
+    exists = (objects[0] >= 0).to(INT)
+    _, order = (exists * N + np.arange(N)[::-1]).topk(N)
+    flat = (order + np.arange(B)[:, None] * N).reshape(-1)
+    packed = [
+        x.reshape(B * N, *rest)[flat].reshape(B, N, *rest)
+        for x, rest in zip(objects, ((), (2,), (-1,), ()), strict=True)
+    ]
+    counts = node("CumSum", exists, labels.graph.constant(1))
+    return packed, concat([counts.slice(1, 0, 1) * 0, counts], 1).gather(1, labels)
 
 
 class _Walk:
@@ -91,7 +109,9 @@ class _Walk:
         picture = graph.constant(np.array([0.0] * C + [1.0, 0.0])).expand(batch * Y * X, C + 2)
         measured = self._evidence.measure(planes, self._cell, self._prototype)
         # Before anything is chosen, what is seen of a candidate is what lies inside the image.
-        self._least = self._coefficients(measured)[2] * plan.min_visible
+        inside = self._coefficients(measured)[2]
+        self._least = inside * plan.min_visible
+        self._reported = inside >= as_array(plan.min_inside).repeat(K)
         self.start = [planes, picture, measured, places.exists]
         """Evidence, picture, the candidates' coefficients, and which of them are left."""
 
@@ -108,23 +128,24 @@ class _Walk:
         chosen = best.reshape(-1) + np.arange(B) * T
         p, colour = self._prototype[chosen], colours.reshape(B * T, -1)[chosen]
         window = cells(self._cell[chosen], self._plan.geometry)
-        # Where nothing pays, what is taken has no mask, and so changes nothing.
-        mask = where(pays.unsqueeze(-1), self._masks[p], 0)
+        # Where nothing pays, what is taken has no mask, and so changes nothing; what is not reported is not painted.
+        shown = pays & self._reported.gather(1, best) if config.min_inside > 0 else pays
+        mask, painted = (where(x.unsqueeze(-1), self._masks[p], 0) for x in (pays, shown))
         texture = self._prototypes[p] * colour.unsqueeze(1)
         planes = self._evidence.occlude(planes, window, mask, texture)
-        picture = picture.index_put(window, self._paint(picture[window], mask, texture, number))
+        picture = picture.index_put(window, self._paint(picture[window], painted, texture, number))
         left = left & node("Not", node("Equal", best, np.arange(T), dtype=BOOL))
         stale = self._overlapping(best) & left & pays
         again = node("NonZero", stale.reshape(-1), dtype=INT).reshape(-1)
         fresh = self._evidence.measure(planes, self._cell[again], self._prototype[again])
-        flat = pays.reshape(-1)
+        flat = shown.reshape(-1)
         found = [
             where(flat, p, EMPTY),
-            where(pays, self._places[chosen], 0),
-            where(pays, colour, 0),
+            where(shown, self._places[chosen], 0),
+            where(shown, colour, 0),
             where(flat, reduction.reshape(-1), 0),
         ]
-        return Round(flat.any(0), [planes, picture, measured.index_put(again, fresh), left], found)
+        return Round(pays.reshape(-1).any(0), [planes, picture, measured.index_put(again, fresh), left], found)
 
     def _coefficients(self, measured: Value) -> tuple[Value, Value, Value, Value]:
         """The candidates' a, (B T C), q, visible area and k, each (B T)."""
