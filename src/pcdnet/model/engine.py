@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from pcdnet.config import ModelConfig
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.background import backgrounds
+from pcdnet.model.background.flicker import steady
 from pcdnet.model.bank import PrototypeBank, soft_clamp
 from pcdnet.model.batch import check_batch
 from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
@@ -70,6 +71,8 @@ class Engine(nn.Module):
         self.ignored: Tensor | None
         still = config.background == "still" and image_size is not None
         self.register_buffer("ignored", torch.zeros(image_size or (), dtype=torch.bool) if still else None)
+        self.looks: Tensor | None
+        self.register_buffer("looks", None)
         self.colour = ColourNetwork(config.channels) if config.colour == "network" else None
         self._plans = PlanCache()
 
@@ -79,10 +82,16 @@ class Engine(nn.Module):
         return self.weights().image_size if self.config.background == "still" else None
 
     def seen(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
-        """The images as they are searched and scored: where nothing is looked for, they show the background."""
-        if self.ignored is None or self.background is None or not self.ignored.any():
+        """The images as they are searched and scored: the background in one of its looks is the background, and so is
+        whatever is where nothing is looked for."""
+        if self.background is None:
             return images
-        return torch.where(self.ignored, self.background.detach().clamp(0, 1), images)
+        background = self.background.detach().clamp(0, 1)
+        if self.looks is not None:
+            images = steady(images, self.looks, background)
+        if self.ignored is None or not self.ignored.any():
+            return images
+        return torch.where(self.ignored, background, images)
 
     def own_backgrounds(
         self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None = None

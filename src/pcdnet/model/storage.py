@@ -37,6 +37,8 @@ def save_model(
 
 OPTIONAL = ("ignored",)
 """What files of version 0.1 do not hold."""
+LOOKS = "looks"
+"""What files of models hold whose background has several looks."""
 
 
 def save_tensors(
@@ -68,6 +70,9 @@ def load_tensors(path: Path, cure: str = "use a sound file, or train anew") -> t
 
 def fill(model: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
     """Give a model the weights of a file; what does not fit it, or is no finite number, is refused."""
+    if LOOKS in tensors and getattr(model, LOOKS, ...) is None:
+        _check_looks(tensors, path)
+        model.register_buffer(LOOKS, tensors[LOOKS].clone())
     expected = model.state_dict()
     for name in OPTIONAL:
         if name in expected and name not in tensors:
@@ -81,6 +86,15 @@ def fill(model: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None
         if not torch.isfinite(tensors[name]).all():
             raise PcdnetError(f"{name} in {path} holds values that are no finite numbers; use a sound file")
     model.load_state_dict({name: tensors[name] for name in expected})
+
+
+def _check_looks(tensors: dict[str, Tensor], path: Path) -> None:
+    """Refuse looks that are not those of the background."""
+    looks, background = tensors[LOOKS], tensors.get("background")
+    if background is None or looks.dtype != torch.uint8 or looks.shape[1:] != background.shape or looks.ndim != 4:
+        raise PcdnetError(
+            f"{path} holds {tuple(looks.shape)} for {LOOKS}, not some of its background; use a sound file"
+        )
 
 
 def checked_device(name: str) -> torch.device:

@@ -18,7 +18,8 @@ from jaxtyping import UInt8
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.training.backdrop import behind_images, choose_background
-from pcdnet.training.foreground import find_foreground, some_of
+from pcdnet.training.flicker import find_steady_foreground
+from pcdnet.training.foreground import some_of
 from pcdnet.training.initialization import find_start
 from pcdnet.training.shapes import Seeds
 from pcdnet.training.standing import first_background
@@ -62,7 +63,8 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
     some = some_of(images)
     backdrop = choose_background(some, largest, tiles=tiles)
     behind = behind_images(backdrop.kind, some, first_background(backdrop.kind, some, largest))
-    start = find_start(find_foreground(some, behind, largest), MOST_PROTOTYPES, largest, np.random.default_rng(seed))
+    found, _ = find_steady_foreground(backdrop.kind, some, behind, largest)
+    start = find_start(found, MOST_PROTOTYPES, largest, np.random.default_rng(seed))
     seeds, blobs = start.seeds, start.blobs
     frame = _frame(seeds, largest)
     per_image = np.bincount([blob.image for blob in blobs], minlength=len(some))

@@ -74,8 +74,13 @@ class Foreground:
     """The pieces, large ones too."""
     threshold: float
     """Differences from the background above this are foreground."""
-    clutter: Bool[np.ndarray, "H W"]
-    """Where pieces that are too large for an object come again and again."""
+    large: Float32[np.ndarray, "H W"]
+    """The share of the images in which a pixel is in a piece that is too large for an object."""
+
+    @property
+    def clutter(self) -> Bool[np.ndarray, "H W"]:
+        """Where pieces that are too large for an object come again and again."""
+        return self.large >= CLUTTERED
 
     def clear(self) -> list[Blob]:
         """The blobs that lie outside the clutter."""
@@ -123,14 +128,27 @@ def find_foreground(
     """
     behind = [background[n % len(background)] for n in range(len(images))]
     far = np.stack([np.abs(image / np.float32(255) - b).max(axis=-1) for image, b in zip(images, behind, strict=True)])
-    threshold = max(NOISE_FACTOR * 1.4826 * float(np.median(far[:, ::2, ::2])), LEAST_CONTRAST)
+    threshold = max(NOISE_FACTOR * _noise(far[:, ::2, ::2]), LEAST_CONTRAST)
     blobs, large = [], np.zeros(far.shape[1:])
     for n, (b, distance) in enumerate(zip(behind, far, strict=True)):
         found, too_large = blobs_of(n, images[n], b, distance > threshold, frame)
         blobs += found
         large += too_large
-    clutter = large >= CLUTTERED * len(images)
-    return Foreground(blobs, threshold, clutter)
+    return Foreground(blobs, threshold, (large / len(images)).astype(np.float32))
+
+
+def _noise(far: Float32[np.ndarray, "N H W"]) -> float:
+    """The standard deviation of the noise, from distances to the background.
+
+    Objects may cover much of the images: what lies beyond the threshold is left out, until nothing new does.
+    """
+    noise = np.inf
+    while True:
+        near = far[far <= NOISE_FACTOR * noise]
+        found = 1.4826 * float(np.median(near))
+        if found >= 0.95 * noise or found * NOISE_FACTOR <= LEAST_CONTRAST:
+            return found
+        noise = found
 
 
 def strong(blobs: list[Blob]) -> list[Blob]:

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float32, UInt8
 from pcdnet.model.network import PCDNet
 from pcdnet.training.backdrop import behind_images
 from pcdnet.training.fixtures import counters
+from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import Blob, Foreground, find_foreground, some_of, strong
 from pcdnet.training.parts import join_parts
 from pcdnet.training.reset import COPY_NOISE
@@ -67,13 +68,14 @@ def init_from_images(
         model.background.copy_(torch.from_numpy(picture).permute(2, 0, 1))
     rng, some = np.random.default_rng(seed), some_of(images)
     behind = behind_images(model.config.background, some, picture)
-    found = find_foreground(some, behind, model.config.prototype_size)
     count, frame = model.config.num_prototypes, model.config.prototype_size
     if not every_shape:
-        seeds = choose_seeds(strong(found.blobs), count, frame, rng)
+        seeds = choose_seeds(strong(find_foreground(some, behind, frame).blobs), count, frame, rng)
     else:
+        found, looks = find_steady_foreground(model.config.background, some, behind, frame)
         start = find_start(found, count, frame, rng)
         seeds = start.seeds
+        model.looks = None if looks is None else torch.from_numpy(looks).permute(0, 3, 1, 2).to(model.masks.device)
         if model.ignored is not None:
             model.ignored.copy_(torch.from_numpy(start.ignored))
     n = len(seeds.prototypes)

@@ -116,6 +116,7 @@ class Trainer:
                 *(", or set ", Setting("model.background", "still")),
             )
         if start is not None:
+            self._model.looks = start.looks
             self._model.load_state_dict(start.state_dict())
         elif self._config.train.init != "constant":
             train = self._config.train

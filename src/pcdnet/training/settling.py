@@ -89,4 +89,5 @@ def _only(model: PCDNet, kept: Bool[np.ndarray, "P"]) -> PCDNet:
     smaller.names = dataclasses.replace(model.names, count=len(chosen), given=given, colours={})
     if smaller.ignored is not None and model.ignored is not None:
         smaller.ignored.copy_(model.ignored)
+    smaller.looks = model.looks
     return smaller

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
+from scipy import ndimage
 
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.training.foreground import Blob
@@ -21,6 +22,8 @@ SUPPORT = 3.0
 """A seed must stand for so many blobs, itself included, that no other seed stands for."""
 MOST_BLOBS = 3000
 """Blobs that are compared with each other."""
+INSIDE = 0.2
+"""A blob has an inside if it is this share of its pixels."""
 HOLE = 0.2
 """A pixel that fewer than this share of the blobs show solid is a hole."""
 
@@ -105,13 +108,16 @@ def _features(
 def _framed(blob: Blob, frame: tuple[int, int]) -> Float32[np.ndarray, "3 h w"]:
     """The blob's mask, its solid pixels and what these show, in the middle of a frame.
 
-    The grey spans up to 1, since colour will dim it.
+    Most of its inside is 1, since colour will dim it. What is brighter, edges and openings that are mixed with the
+    background, differs from colour to colour and is left to learning.
     """
     framed = np.zeros((3, *frame), np.float32)
     h, w = blob.mask.shape
     top, left = (frame[0] - h) // 2, (frame[1] - w) // 2
-    brightest = max(float(np.percentile(blob.grey[blob.solid], 90)), 1e-3)
-    grey = np.where(blob.solid, np.clip(blob.grey / brightest, 0, 1), 0)
+    inside = ndimage.binary_erosion(blob.solid)
+    shown = blob.grey[inside if inside.sum() >= INSIDE * blob.solid.sum() else blob.solid]
+    typical = max(float(np.median(shown)), 1e-3)
+    grey = np.where(blob.solid, np.clip(blob.grey / typical, 0, 1), 0)
     framed[:, top : top + h, left : left + w] = blob.mask, blob.solid, grey
     return framed
 

@@ -1,8 +1,8 @@
 """Plain: a background that is made for each image from the image itself, a smooth surface of paper and light.
 
-The surface is a sum of a few slow cosines, fitted by weighted least squares. Pixels that lie far from it, as objects
+The surface is a polynomial of low degree, fitted by weighted least squares. Pixels that lie far from it, as objects
 do, lose their weight, and the fit is repeated until the surface is what most of the pixels agree on. Objects do not
-bend it: even the fastest cosine is slower than they are.
+bend it: paper and light are tilted and vaulted, but have no waves that a row of objects could fill.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-WAVES = 5
-"""Cosines along each side: from a constant to two whole periods."""
+DEGREE = 3
+"""Degree of the polynomial, both sides together."""
 PIXELS = 4096
 """Pixels of an image that are looked at, about; more do not change a smooth surface."""
 ROUNDS = 12
@@ -22,7 +22,7 @@ ROUNDS = 12
 REJECT, NARROWER = 4.7, 0.15
 """Pixels farther than so many standard deviations have no weight; each round the limit narrows by this share."""
 STIFFNESS = 1e-5
-"""Weight on the waves' heights per pixel, which decides where no pixel does."""
+"""Weight on the coefficients per pixel, which decides where no pixel does."""
 LEAST_NOISE = 1 / 255
 """Standard deviation of the noise at least: images of 8 bits are no better."""
 
@@ -31,8 +31,8 @@ LEAST_NOISE = 1 / 255
 class Surface:
     """Smooth surfaces, one an image, that can be looked at pixel by pixel in any part of the image."""
 
-    heights: Float[Tensor, "B C k l"]
-    """The heights of the cosines."""
+    coefficients: Float[Tensor, "B C k l"]
+    """The coefficients of the Legendre polynomials along the two sides."""
     size: tuple[int, int]
     """Height and width of the images."""
     noise: Float[Tensor, "B"]
@@ -41,8 +41,8 @@ class Surface:
     def picture(self, top: int = 0, left: int = 0, size: tuple[int, int] | None = None) -> Float[Tensor, "B C h w"]:
         """The surface in the rectangle that starts at (top, left), by default everywhere."""
         (H, W), (h, w) = self.size, size or self.size
-        rows, columns = _waves(H, self.heights)[top : top + h], _waves(W, self.heights)[left : left + w]
-        return torch.einsum("hk,wl,bckl->bchw", rows, columns, self.heights)
+        down, across = _polynomials(H, self.coefficients), _polynomials(W, self.coefficients)
+        return torch.einsum("hk,wl,bckl->bchw", down[top : top + h], across[left : left + w], self.coefficients)
 
 
 @torch.no_grad()
@@ -52,30 +52,37 @@ def fit_surface(images: Float[Tensor, "B C H W"], covered: Bool[Tensor, "B H W"]
     step = max(1, int((H * W / PIXELS) ** 0.5))
     values = images[:, :, ::step, ::step].flatten(2)
     free = torch.ones_like(values[:, 0]) if covered is None else (~covered[:, ::step, ::step]).flatten(1).to(values)
-    rows, columns = _waves(H, images)[::step], _waves(W, images)[::step]
-    waves = torch.einsum("hk,wl->hwkl", rows, columns).flatten(2).flatten(0, 1)
-    stiffness = STIFFNESS * len(waves) * torch.eye(WAVES**2).to(images)
+    down, across = _polynomials(H, images)[::step], _polynomials(W, images)[::step]
+    orders = torch.arange(DEGREE + 1)
+    k, m = torch.nonzero(orders[:, None] + orders <= DEGREE).T
+    terms = torch.einsum("hn,wn->hwn", down[:, k], across[:, m]).flatten(0, 1)
+    stiffness = STIFFNESS * len(terms) * torch.eye(len(k)).to(images)
     stiffness[0, 0] = 0
     least = 2 * _pixel_noise(images)
-    heights = values.new_zeros(B, C, WAVES**2)
-    heights[..., 0] = _median(values, free[:, None].expand_as(values))
+    found = values.new_zeros(B, C, len(k))
+    found[..., 0] = _median(values, free[:, None].expand_as(values))
     for n in range(ROUNDS + 1):
-        away = (values - torch.einsum("nk,bck->bcn", waves, heights)).abs().amax(dim=1)
+        away = (values - torch.einsum("nk,bck->bcn", terms, found)).abs().amax(dim=1)
         spread = torch.maximum(1.4826 * _median(away, free), least)
         weight = free * (1 - (away / (REJECT / (1 + n * NARROWER) * spread[:, None])).clamp(max=1).square()).square()
         if n == ROUNDS:
             break
-        normal = torch.einsum("nk,nl,bn->bkl", waves, waves, weight) + stiffness
-        seen = torch.einsum("nk,bcn,bn->bkc", waves, values, weight)
-        heights = torch.linalg.solve(normal, seen).transpose(1, 2)
+        normal = torch.einsum("nk,nl,bn->bkl", terms, terms, weight) + stiffness
+        seen = torch.einsum("nk,bcn,bn->bkc", terms, values, weight)
+        found = torch.linalg.solve(normal, seen).transpose(1, 2)
     noise = torch.maximum(1.4826 * _median(away, (weight > 0).to(away)), least / 2)
-    return Surface(heights.view(B, C, WAVES, WAVES), (H, W), noise)
+    coefficients = values.new_zeros(B, C, DEGREE + 1, DEGREE + 1)
+    coefficients[:, :, k, m] = found
+    return Surface(coefficients, (H, W), noise)
 
 
-def _waves(side: int, like: Tensor) -> Float[Tensor, "side waves"]:
-    """The cosines along a side, pixel by pixel."""
-    place = (torch.arange(side, device=like.device) + 0.5) / side
-    return torch.cos(torch.pi * place[:, None] * torch.arange(WAVES, device=like.device)).to(like)
+def _polynomials(side: int, like: Tensor) -> Float[Tensor, "side terms"]:
+    """The Legendre polynomials along a side, pixel by pixel."""
+    x = 2 * (torch.arange(side, device=like.device) + 0.5) / side - 1
+    found = [torch.ones_like(x), x]
+    for n in range(1, DEGREE):
+        found.append(((2 * n + 1) * x * found[n] - n * found[n - 1]) / (n + 1))
+    return torch.stack(found, dim=1).to(like)
 
 
 def _pixel_noise(images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B"]:
