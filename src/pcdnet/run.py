@@ -212,6 +212,7 @@ class RunFolder:
         fill(model, tensors, weights)
         model.names = self.names()
         model.values = self.origin.view.values or _numbers(json.loads(words.get("values", "null")), 2)
+        model.learned_size = self.origin.size or _sides(json.loads(words.get("size", "null")), 2)
         return model.to(target).eval()
 
     @property

@@ -24,6 +24,7 @@ from pcdnet.model.batch import to_batch
 from pcdnet.model.engine import Engine, Layers
 from pcdnet.model.rendering import recompose
 from pcdnet.model.storage import save_model
+from pcdnet.model.tiling import Tiling, decompose_tiles
 from pcdnet.names import Names
 
 CHUNK = 64
@@ -57,6 +58,9 @@ class PCDNet(Engine):
         """What people call the prototypes, and their distinct colours; `pcdnet.load` takes them from the folder."""
         self.values: tuple[float, float] | None = None
         """Which values are black and white in images of more than 8 bits; `pcdnet.load` takes them from the folder."""
+        self.learned_size: tuple[int, int] | None = None
+        """Height and width of the images that it learned from, which its limits are meant for; `pcdnet.load` takes
+        them from the folder. A larger picture has more objects, and is searched in tiles."""
 
     @property
     def kinds(self) -> Kinds:
@@ -260,7 +264,7 @@ class PCDNet(Engine):
         ...     pcdnet.load(folder)
         PCDNet(2 prototypes of 25x25, up to 3 objects an image, 2,500 parameters)
         """
-        save_model(self.config, dict(self.state_dict()), self.names, folder, self.values)
+        save_model(self.config, dict(self.state_dict()), self.names, folder, self.values, self.learned_size)
 
     def __repr__(self) -> str:
         (h, w), count = self.config.prototype_size, sum(parameter.numel() for parameter in self.parameters())
@@ -293,15 +297,21 @@ class PCDNet(Engine):
 
     @torch.inference_mode()
     def _decompose(self, images: NDArray[np.generic], names: Sequence[str], refined: bool) -> list[Decomposition]:
-        """Explain equally large images together."""
+        """Explain equally large images together; large ones one by one, in tiles."""
+        H, W = images.shape[1:3]
         try:
+            tiling = Tiling.of(self, (H, W), self.learned_size)
+            if tiling is not None and images.ndim == 4 and images.shape[-1] == self.config.channels:
+                if images.dtype == np.uint16:
+                    images = in_eight_bits(images, self.values, "the array")
+                pairs = zip(images, names, strict=True)
+                return [decompose_tiles(self, image, tiling, name=name, refined=refined) for image, name in pairs]
             batch = self.seen(self._batch(images))
             layers = self.explain(batch, None, training=False, refined=refined)
         except (MemoryError, RuntimeError) as failure:
             if isinstance(failure, RuntimeError) and "memory" not in str(failure):
                 raise
-            height, width = images.shape[1:3]
-            raise PcdnetError(f"there is not enough memory for {height}x{width} pixels; give smaller images") from None
+            raise PcdnetError(f"there is not enough memory for {H}x{W} pixels; give smaller images") from None
         error = (layers.reconstruction - batch).square().sum(dim=(1, 2, 3))
         return _to_numpy(layers, error, names)
 

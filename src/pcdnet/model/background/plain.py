@@ -41,7 +41,7 @@ class Surface:
     def picture(self, top: int = 0, left: int = 0, size: tuple[int, int] | None = None) -> Float[Tensor, "B C h w"]:
         """The surface in the rectangle that starts at (top, left), by default everywhere."""
         (H, W), (h, w) = self.size, size or self.size
-        rows, columns = _waves(H, self.heights)[top : top + h], _waves(W, self.heights)[left : left + w]
+        rows, columns = cosines(H, self.heights)[top : top + h], cosines(W, self.heights)[left : left + w]
         return torch.einsum("hk,wl,bckl->bchw", rows, columns, self.heights)
 
 
@@ -52,8 +52,9 @@ def fit_surface(images: Float[Tensor, "B C H W"], covered: Bool[Tensor, "B H W"]
     step = max(1, int((H * W / PIXELS) ** 0.5))
     values = images[:, :, ::step, ::step].flatten(2)
     free = torch.ones_like(values[:, 0]) if covered is None else (~covered[:, ::step, ::step]).flatten(1).to(values)
-    rows, columns = _waves(H, images)[::step], _waves(W, images)[::step]
+    rows, columns = cosines(H, images)[::step], cosines(W, images)[::step]
     waves = torch.einsum("hk,wl->hwkl", rows, columns).flatten(2).flatten(0, 1)
+    pairs = torch.einsum("nk,nl->nkl", waves, waves)
     stiffness = STIFFNESS * len(waves) * torch.eye(WAVES**2).to(images)
     stiffness[0, 0] = 0
     least = 2 * _pixel_noise(images)
@@ -65,14 +66,14 @@ def fit_surface(images: Float[Tensor, "B C H W"], covered: Bool[Tensor, "B H W"]
         weight = free * (1 - (away / (REJECT / (1 + n * NARROWER) * spread[:, None])).clamp(max=1).square()).square()
         if n == ROUNDS:
             break
-        normal = torch.einsum("nk,nl,bn->bkl", waves, waves, weight) + stiffness
+        normal = torch.einsum("nkl,bn->bkl", pairs, weight) + stiffness
         seen = torch.einsum("nk,bcn,bn->bkc", waves, values, weight)
         heights = torch.linalg.solve(normal, seen).transpose(1, 2)
     noise = torch.maximum(1.4826 * _median(away, (weight > 0).to(away)), least / 2)
     return Surface(heights.view(B, C, WAVES, WAVES), (H, W), noise)
 
 
-def _waves(side: int, like: Tensor) -> Float[Tensor, "side waves"]:
+def cosines(side: int, like: Tensor) -> Float[Tensor, "side waves"]:
     """The cosines along a side, pixel by pixel."""
     place = (torch.arange(side, device=like.device) + 0.5) / side
     return torch.cos(torch.pi * place[:, None] * torch.arange(WAVES, device=like.device)).to(like)

@@ -1,0 +1,71 @@
+"""Patches: the plain background of a large picture, in pieces as large as the images that a model learned from.
+
+Paper and light vary over a large picture as often as they may in many images. So a surface is fitted to each of many
+patches that overlap, and they are blended linearly where they do: no step is left anywhere. Only the heights of the
+cosines are kept, and any part of the background is made from them when it is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pcdnet.model.background.plain import cosines, fit_surface
+from pcdnet.model.geometry import Pieces
+
+AT_ONCE = 16
+"""Patches that are fitted at a time."""
+OVERLAP = 3
+"""Patches share at least one n-th of their side with their neighbours."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatchedSurface:
+    """The background of one picture."""
+
+    rows: Pieces
+    columns: Pieces
+    heights: Float[Tensor, "C R k S l"]
+    """The heights of the cosines of every patch, by channel, row of patches and column of patches."""
+
+    @staticmethod
+    def fit(
+        size: tuple[int, int],
+        patch: tuple[int, int],
+        look: Callable[[Int[Tensor, "B 2"], tuple[int, int]], Float[Tensor, "B C h w"]],
+        covered: Callable[[Int[Tensor, "B 2"], tuple[int, int]], Bool[Tensor, "B h w"]] | None = None,
+    ) -> PatchedSurface:
+        """Fit the surface of a picture of that size; `look` shows parts of it, `covered` what objects hide there."""
+        rows, columns = (
+            Pieces.spread(length, side, side // OVERLAP) for length, side in zip(size, patch, strict=True)
+        )
+        corners = torch.cartesian_prod(torch.tensor(rows.starts), torch.tensor(columns.starts)).view(-1, 2)
+        shape, found = (rows.piece, columns.piece), []
+        for some in corners.split(AT_ONCE):
+            hidden = None if covered is None else covered(some, shape)
+            found.append(fit_surface(look(some, shape), hidden).heights)
+        heights = torch.cat(found).unflatten(0, (len(rows.starts), len(columns.starts)))
+        return PatchedSurface(rows, columns, heights.permute(2, 0, 3, 1, 4).contiguous())
+
+    def picture(self, top: int, left: int, size: tuple[int, int]) -> Float[Tensor, "C h w"]:
+        """The background in the rectangle that starts at (top, left)."""
+        down, right = self.rows.across(top, size[0]), self.columns.across(left, size[1])
+        rows, columns = _blended(self.rows, down, top, size[0], self.heights), _blended(
+            self.columns, right, left, size[1], self.heights
+        )
+        heights = self.heights[:, down, :, right].flatten(3).flatten(1, 2)
+        return torch.einsum("hm,cmn,wn->chw", rows, heights, columns)
+
+
+def _blended(side: Pieces, which: slice, start: int, size: int, like: Tensor) -> Float[Tensor, "size waves"]:
+    """The cosines of some patches in a part of a side, weighted so that the weights of all patches add up to 1."""
+    place = torch.arange(start, start + size, device=like.device)
+    inside = place[:, None] - torch.tensor(side.starts[which], device=like.device)
+    # A patch counts most in its middle and least at its ends, where nothing outside holds it.
+    weight = torch.minimum(inside + 1, side.piece - inside).clamp(min=0).to(like)
+    shares = weight / weight.sum(dim=1, keepdim=True)
+    return (shares[..., None] * cosines(side.piece, like)[inside.clamp(0, side.piece - 1)]).flatten(1)
