@@ -40,6 +40,13 @@ class Found:
     rank: Int[np.ndarray, "n"]
     """How far from the front they are among the objects of that tile."""
 
+    @staticmethod
+    def room(count: int, channels: int) -> Found:
+        """Room for so many objects, to be filled."""
+        prototype, tile, rank = np.zeros((3, count), np.int64)
+        position, colour = np.zeros((count, 2), np.int64), np.zeros((count, channels), np.float32)
+        return Found(prototype, position, colour, np.zeros(count, np.float32), tile, rank)
+
     def __len__(self) -> int:
         return len(self.prototype)
 

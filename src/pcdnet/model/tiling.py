@@ -7,7 +7,6 @@ grows with their area. Memory goes with a tile, but for what is asked for of the
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
@@ -104,10 +103,11 @@ def decompose_tiles(
     whole = _Whole(engine, picture, tiling, engine.tile_plan(tiling.size, tiling.config))
     (H, W), C = picture.shape[:2], engine.config.channels
     surface = whole.surface() if engine.config.background == "plain" else None
-    found = whole.found(surface, refined)
+    found = whole.found(surface, refined and surface is None)
     labels = np.zeros((H, W), np.int32)
     if surface is not None:
-        # Objects that cover much of a picture bend the surface a little: without them it is straight.
+        # Objects that cover much of a picture bend the surface a little: without them it is straight. What they are
+        # need not be known exactly for that, so only the second search is refined.
         painted(found, whole.stamps, None, labels)
         surface = whole.surface(labels > 0)
         found = whole.found(surface, refined)
@@ -182,8 +182,7 @@ class _Whole:
 
     def found(self, surface: PatchedSurface | None, refined: bool) -> Found:
         """The objects of the picture, front to back."""
-        columns = list(zip(*self._tiles(surface, refined), strict=True))
-        found, C = Found(*(np.concatenate(column) for column in columns)), self.engine.config.channels
+        found, C = self._in_tiles(surface, refined), self.engine.config.channels
         return stitch(
             found,
             self.stamps,
@@ -196,26 +195,28 @@ class _Whole:
             self.engine.config.min_error_reduction,
         )
 
-    def _tiles(self, surface: PatchedSurface | None, refined: bool) -> Iterator[tuple[np.ndarray, ...]]:
-        """The objects of each tile, as the columns of `Found`."""
-        (h, w), tiles = self.tiling.size, list(enumerate(self.tiling.corners))
+    def _in_tiles(self, surface: PatchedSurface | None, refined: bool) -> Found:
+        """The objects of every tile."""
+        (h, w), corners, C = self.tiling.size, self.tiling.corners, self.engine.config.channels
+        # Room for all is taken at once: many small results would keep large ones' memory from being used again.
+        found, count = Found.room(len(corners) * self.tiling.config.max_objects, C), 0
         at_once = max(1, AT_ONCE // (h * w))
-        for some in (tiles[start : start + at_once] for start in range(0, len(tiles), at_once)):
-            images = self.parts([corner for _, corner in some], (h, w))
-            own = None
-            if surface is not None:
-                own = torch.stack([surface.picture(*corner, (h, w)) for _, corner in some])
+        for start in range(0, len(corners), at_once):
+            some = corners[start : start + at_once]
+            images = self.parts(some, (h, w))
+            own = None if surface is None else torch.stack([surface.picture(*corner, (h, w)) for corner in some])
             where = self.engine.search(images, own, self.plan, refined=refined)
-            for b, (tile, corner) in enumerate(some):
+            for b, corner in enumerate(some):
                 n = int(where.exists[b].sum())
-                yield (
-                    where.prototype[b, :n].cpu().numpy(),
-                    torch.stack([where.row[b, :n], where.column[b, :n]], dim=1).cpu().numpy() + corner,
-                    where.colour[b, :n].float().cpu().numpy(),
-                    where.error_reduction[b, :n].float().cpu().numpy(),
-                    np.full(n, tile),
-                    np.arange(n),
-                )
+                place = slice(count, count + n)
+                found.prototype[place] = where.prototype[b, :n].cpu().numpy()
+                found.position[place] = torch.stack([where.row[b, :n], where.column[b, :n]], dim=1).cpu().numpy()
+                found.position[place] += corner
+                found.colour[place] = where.colour[b, :n].float().cpu().numpy()
+                found.error_reduction[place] = where.error_reduction[b, :n].float().cpu().numpy()
+                found.tile[place], found.rank[place] = start + b, np.arange(n)
+                count += n
+        return found.part(np.arange(count))
 
 
 def _shown(surface: PatchedSurface, row: int, column: int, size: tuple[int, int]) -> Float32[np.ndarray, "h w C"]:

@@ -121,7 +121,9 @@ class Pipeline:
     def _explain(self, batch: list[Picture]) -> int:
         """Explain a batch, draw what is wanted, and note it in the journal; how many images it was about."""
         try:
-            found = self._model.decompose_all(np.stack([picture.image for picture in batch]))
+            # One large picture is not copied to be a stack.
+            images = batch[0].image[None] if len(batch) == 1 else np.stack([picture.image for picture in batch])
+            found = self._model.decompose_all(images)
         except PcdnetError as error:
             for picture in batch:
                 self._fail(picture.source, error)

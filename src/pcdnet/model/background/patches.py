@@ -44,12 +44,16 @@ class PatchedSurface:
             Pieces.spread(length, side, side // OVERLAP) for length, side in zip(size, patch, strict=True)
         )
         corners = torch.cartesian_prod(torch.tensor(rows.starts), torch.tensor(columns.starts)).view(-1, 2)
-        shape, found = (rows.piece, columns.piece), []
-        for some in corners.split(AT_ONCE):
+        shape, heights = (rows.piece, columns.piece), torch.empty(0)
+        for start in range(0, len(corners), AT_ONCE):
+            some = corners[start : start + AT_ONCE]
             hidden = None if covered is None else covered(some, shape)
-            found.append(fit_surface(look(some, shape), hidden).heights)
-        heights = torch.cat(found).unflatten(0, (len(rows.starts), len(columns.starts)))
-        return PatchedSurface(rows, columns, heights.permute(2, 0, 3, 1, 4).contiguous())
+            found = fit_surface(look(some, shape), hidden).heights
+            # Written into one tensor: many small ones that stay would keep the large ones' memory from being used again.
+            heights = found.new_empty(len(corners), *found.shape[1:]) if start == 0 else heights
+            heights[start : start + AT_ONCE] = found
+        grid = heights.unflatten(0, (len(rows.starts), len(columns.starts)))
+        return PatchedSurface(rows, columns, grid.permute(2, 0, 3, 1, 4).contiguous())
 
     def picture(self, top: int, left: int, size: tuple[int, int]) -> Float[Tensor, "C h w"]:
         """The background in the rectangle that starts at (top, left)."""
