@@ -145,6 +145,29 @@ class PCDNet(Engine):
         pixels, file = self._pixels(image)
         return self._decompose(pixels[None], [name or file], refined)[0]
 
+    def max_objects_in(self, size: tuple[int, int]) -> int:
+        """How many objects are found in a picture of that height and width at most; more in larger ones.
+
+        Parameters
+        ----------
+        size
+            Height and width of the picture.
+
+        Returns
+        -------
+        int
+            The limit of the configuration, or what it comes to in the tiles of a larger picture.
+
+        Examples
+        --------
+        >>> model = PCDNet(ModelConfig(max_objects=3))
+        >>> model.learned_size = (35, 35)
+        >>> model.max_objects_in((35, 35)), model.max_objects_in((70, 70))
+        (3, 12)
+        """
+        tiling = Tiling.of(self, size, self.learned_size)
+        return self.config.max_objects if tiling is None else len(tiling.corners) * tiling.config.max_objects
+
     @overload
     def decompose_all(self, images: NDArray[np.generic], *, refined: bool = True) -> list[Decomposition]: ...
 

@@ -7,6 +7,7 @@ grows with their area. Memory goes with a tile, but for what is asked for of the
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -149,7 +150,7 @@ class _Whole:
         part = self.picture[row : row + size[0], column : column + size[1]]
         return part.astype(np.float32) / np.float32(255) if part.dtype == np.uint8 else part.astype(np.float32)
 
-    def parts(self, corners: list[tuple[int, int]], size: tuple[int, int]) -> Float[Tensor, "B C h w"]:
+    def parts(self, corners: Sequence[Sequence[int]], size: tuple[int, int]) -> Float[Tensor, "B C h w"]:
         """Equally large parts of the picture, as the model takes them."""
         (h, w), like = size, self.engine.prototypes
         stack = np.stack([self.picture[row : row + h, column : column + w] for row, column in corners])
