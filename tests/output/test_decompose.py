@@ -202,7 +202,7 @@ def test_what_is_too_small_too_large_or_broken_is_skipped_and_the_rest_is_done(
     done = decompose_files(run, place, tmp_path / "out", quiet=True)
     notes = [line for line in capfd.readouterr().err.splitlines() if line.startswith("note: ")]
     assert len(notes) == 3
-    assert any("prototypes of 25x25 are larger than the images (20x20)" in note for note in notes)
+    assert any("20x20 pixels are less than a prototype has (25x25); give a larger picture" in note for note in notes)
     assert any("50000x50000 pixels, more than the limit of 67,108,864; give a smaller" in note for note in notes)
     assert f"note: skipped pages of {place}/c.tif that cannot be read: 1" in notes
     assert {Path(name).name for name in done.failed} == {"a.png", "b.png"}

@@ -321,7 +321,9 @@ class PCDNet(Engine):
     @torch.inference_mode()
     def _decompose(self, images: NDArray[np.generic], names: Sequence[str], refined: bool) -> list[Decomposition]:
         """Explain equally large images together; large ones one by one, in tiles."""
-        H, W = images.shape[1:3]
+        (H, W), (h, w) = images.shape[1:3], self.config.prototype_size
+        if H < h or W < w:
+            raise PcdnetError(f"{H}x{W} pixels are less than a prototype has ({h}x{w}); give a larger picture")
         try:
             tiling = Tiling.of(self, (H, W), self.learned_size)
             if tiling is not None and images.ndim == 4 and images.shape[-1] == self.config.channels:
