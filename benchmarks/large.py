@@ -2,8 +2,9 @@
 
 usage: python -m benchmarks.large [SIDE]
 
-The sheets are those of `benchmarks.own.sheet`, in RGB; the model has their true symbols, and limits as if it had learned
-from tiles of 192x192. A process each; its time holds the start of the program, and is given without it, too.
+The sheets are those of `benchmarks.own.sheet`, in RGB; the model has their true symbols, and limits as if it had
+learned from tiles of 192x192. Each has a process of its own. Its time holds the start of the program; speed is given
+without it, too, by processor time, which is what to look at on a machine that has other work.
 """
 
 from __future__ import annotations

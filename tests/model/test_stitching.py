@@ -30,7 +30,7 @@ def stitched(found: Found, image: np.ndarray, least: float = 1.0) -> list[tuple[
         STAMPS,
         SEAMS,
         lambda row, column, size: image[row : row + size[0], column : column + size[1]],
-        lambda row, column, size: np.zeros((*size, 1), np.float32),
+        lambda _, __, size: np.zeros((*size, 1), np.float32),
         SIZE,
         least,
     )
@@ -91,7 +91,10 @@ def test_nothing_found_is_nothing_stitched() -> None:
 
 
 def test_labels_are_those_of_the_front_and_parts_outside_are_left_out() -> None:
-    found, labels = objects((-4, -4, 0, 0.5, 0, 0), (0, 0, 1, 0.9, 0, 1), (36, 57, 0, 0.7, 0, 2)), np.zeros(SIZE, np.int32)
+    found, labels = (
+        objects((-4, -4, 0, 0.5, 0, 0), (0, 0, 1, 0.9, 0, 1), (36, 57, 0, 0.7, 0, 2)),
+        np.zeros(SIZE, np.int32),
+    )
     picture = np.zeros((*SIZE, 1), np.float32)
     painted(found, STAMPS, picture, labels)
     assert (labels[:4, :4] == 1).all()

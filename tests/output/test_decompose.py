@@ -133,10 +133,10 @@ def test_work_that_was_interrupted_goes_on_from_there(
     Image.fromarray(np.pad(SCENES.images[0], ((0, 0), (0, 1), (0, 0)))).save(photos / "6.png")
     real, calls = PCDNet.decompose_all, iter([True, False, True])
 
-    def stopping(model: PCDNet, images: np.ndarray) -> object:
+    def stopping(model: PCDNet, images: np.ndarray, **options: bool) -> object:
         if not next(calls):
             raise KeyboardInterrupt
-        return real(model, images)
+        return real(model, images, **options)
 
     monkeypatch.setattr(PCDNet, "decompose_all", stopping)
     with pytest.raises(KeyboardInterrupt, match="interrupted after 6 of 7 images; the same command goes on"):

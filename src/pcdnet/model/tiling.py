@@ -98,9 +98,12 @@ def _side(config: ModelConfig, frame: int, learned: tuple[int, int] | None, axis
 
 @torch.inference_mode()
 def decompose_tiles(
-    engine: Engine, picture: NDArray[np.generic], tiling: Tiling, *, name: str, refined: bool
+    engine: Engine, picture: NDArray[np.generic], tiling: Tiling, *, name: str, refined: bool, background: bool
 ) -> Decomposition:
-    """Explain a picture (H W C of uint8, or of floats from 0 to 1) as in one piece."""
+    """Explain a picture (H W C of uint8, or of floats from 0 to 1) as in one piece.
+
+    `background` keeps what is behind the objects, where the model makes it for each picture.
+    """
     whole = _Whole(engine, picture, tiling, engine.tile_plan(tiling.size, tiling.config))
     (H, W), C = picture.shape[:2], engine.config.channels
     surface = whole.surface() if engine.config.background == "plain" else None
@@ -113,8 +116,8 @@ def decompose_tiles(
         surface = whole.surface(labels > 0)
         found = whole.found(surface, refined)
         labels[:] = 0
-    background = None if surface is None else whole.drawn(surface)
-    made = np.zeros((H, W, C), np.float32) if background is None else background.copy()
+    made = np.zeros((H, W, C), np.float32) if surface is None else whole.drawn(surface)
+    behind = made.copy() if background and surface is not None else None
     painted(found, whole.stamps, made, labels)
     return Decomposition(
         prototype_ids=found.prototype.astype(np.int32),
@@ -125,7 +128,7 @@ def decompose_tiles(
         reconstruction=made,
         error=error_of(made, whole.look),
         name=name,
-        background=background,
+        background=behind,
     )
 
 
@@ -189,9 +192,9 @@ class _Whole:
             self.stamps,
             (self.tiling.rows.seams(), self.tiling.columns.seams()),
             self.look,
-            lambda row, column, size: np.zeros((*size, C), np.float32)
-            if surface is None
-            else _shown(surface, row, column, size),
+            lambda row, column, size: (
+                np.zeros((*size, C), np.float32) if surface is None else _shown(surface, row, column, size)
+            ),
             (self.picture.shape[0], self.picture.shape[1]),
             self.engine.config.min_error_reduction,
         )

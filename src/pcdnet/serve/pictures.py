@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from math import ceil
+from math import ceil, sqrt
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
@@ -91,7 +91,7 @@ def fitted(
 
 def shrinking(size: tuple[int, ...]) -> int:
     """By which factor a picture of that size is shown smaller."""
-    return max(1, ceil((size[0] * size[1] / MOST_PIXELS) ** 0.5))
+    return max(1, ceil(sqrt(size[0] * size[1] / MOST_PIXELS)))
 
 
 def shrunk(picture: UInt8[np.ndarray, "H W C"], factor: int) -> UInt8[np.ndarray, "h w C"]:

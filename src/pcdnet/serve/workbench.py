@@ -9,6 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -230,7 +231,7 @@ def _explained(found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None)
             instances=Array.from_numpy(labels.astype(np.uint16)),
             shrunk=factor,
         )
-    own = {} if found.background is None else {"background": Array.from_numpy(found.background)}
+    own: dict[str, Any] = {} if found.background is None else {"background": Array.from_numpy(found.background)}
     return messages.Explained(
         scene=found.to_dict(),
         image=None if picture is None else Array.from_numpy(picture),

@@ -40,26 +40,25 @@ class PatchedSurface:
         covered: Callable[[Int[Tensor, "B 2"], tuple[int, int]], Bool[Tensor, "B h w"]] | None = None,
     ) -> PatchedSurface:
         """Fit the surface of a picture of that size; `look` shows parts of it, `covered` what objects hide there."""
-        rows, columns = (
-            Pieces.spread(length, side, side // OVERLAP) for length, side in zip(size, patch, strict=True)
-        )
+        rows, columns = (Pieces.spread(length, side, side // OVERLAP) for length, side in zip(size, patch, strict=True))
         corners = torch.cartesian_prod(torch.tensor(rows.starts), torch.tensor(columns.starts)).view(-1, 2)
         shape, heights = (rows.piece, columns.piece), torch.empty(0)
         for start in range(0, len(corners), AT_ONCE):
             some = corners[start : start + AT_ONCE]
             hidden = None if covered is None else covered(some, shape)
             found = fit_surface(look(some, shape), hidden).heights
-            # Written into one tensor: many small ones that stay would keep the large ones' memory from being used again.
+            # Written into one tensor: small ones that stay would keep the large ones' memory from being used again.
             heights = found.new_empty(len(corners), *found.shape[1:]) if start == 0 else heights
             heights[start : start + AT_ONCE] = found
-        grid = heights.unflatten(0, (len(rows.starts), len(columns.starts)))
+        grid = heights.view(len(rows.starts), len(columns.starts), *heights.shape[1:])
         return PatchedSurface(rows, columns, grid.permute(2, 0, 3, 1, 4).contiguous())
 
     def picture(self, top: int, left: int, size: tuple[int, int]) -> Float[Tensor, "C h w"]:
         """The background in the rectangle that starts at (top, left)."""
         down, right = self.rows.across(top, size[0]), self.columns.across(left, size[1])
-        rows, columns = _blended(self.rows, down, top, size[0], self.heights), _blended(
-            self.columns, right, left, size[1], self.heights
+        rows, columns = (
+            _blended(self.rows, down, top, size[0], self.heights),
+            _blended(self.columns, right, left, size[1], self.heights),
         )
         heights = self.heights[:, down, :, right].flatten(3).flatten(1, 2)
         return torch.einsum("hm,cmn,wn->chw", rows, heights, columns)
