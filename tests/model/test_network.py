@@ -204,10 +204,11 @@ def test_a_bank_that_does_not_fit_the_configuration_is_refused(rng: torch.Genera
 
 def test_a_saved_model_decomposes_as_before(tmp_path: Path) -> None:
     model, images = random_model(2, background="still", colour="network")
-    model.names = Names(count=3, given={1: "cup"})
+    model.names, model.learned_size = Names(count=3, given={1: "cup"}), (32, 28)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.config == model.config
+    assert again.learned_size == (32, 28)
     assert again.names == model.names
     assert not again.training
     pixels = images.permute(0, 2, 3, 1).numpy()

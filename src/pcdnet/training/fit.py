@@ -159,7 +159,7 @@ def fit(
             gone = count - best.config.num_prototypes
             print(f"{gone} of {count} prototypes were superfluous, and are gone", file=sys.stderr)
     best.names = with_colours(best, scenes.images, best.names)
-    best.values, best.learned_size = view.values, (scenes.images.shape[1], scenes.images.shape[2])
+    best.values = view.values
     if run is not None:
         run.keep_names(best.names)
     if run is not None or not quiet:
