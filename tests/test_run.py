@@ -615,6 +615,10 @@ def test_a_run_on_one_picture_is_scored_on_tiles_that_it_did_not_learn_from(tmp_
     assert run.held_out(tmp_path / "other.png").images.shape[1:] == (105, 105, 3)
     Image.fromarray(sheet[:50, :60]).save(tmp_path / "small.png")
     assert run.held_out(tmp_path / "small.png").images.shape == (1, 50, 60, 3)
+    whole = run.held_out(view=View(tiles=0))
+    np.testing.assert_array_equal(whole.images, sheet[None])
+    assert whole.name == "sheet.png, whole, with the parts that were learned from"
+    assert run.load_model().learned_size == (105, 105)
 
 
 def test_a_run_keeps_the_values_that_it_learned_with(tmp_path: Path) -> None:

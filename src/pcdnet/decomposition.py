@@ -7,7 +7,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,8 @@ from pcdnet.scene import visible_boxes
 
 FORMAT = "pcdnet-decomposition-1"
 """Names the schema of `to_dict`."""
+ROWS = 512
+"""Rows of labels that are counted at a time."""
 
 
 class BankArrays(NamedTuple):
@@ -50,8 +52,14 @@ class SceneObject:
     """How much the squared error fell when the object was added behind those before it."""
     box: tuple[int, int, int, int] | None
     """Top, left, height and width of its visible pixels; None where others hide it."""
-    mask: Bool[np.ndarray, "H W"]
-    """Its visible pixels."""
+    instances: Int32[np.ndarray, "H W"] = field(repr=False)
+    """The labels of the whole image."""
+
+    @property
+    def mask(self) -> Bool[np.ndarray, "H W"]:
+        """Its visible pixels; made when it is asked for, as those of all objects of a large image fill the memory."""
+        mask: Bool[np.ndarray, "H W"] = self.instances == self.depth + 1
+        return mask
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -109,7 +117,7 @@ class Decomposition:
                 depth=n,
                 error_reduction=float(self.error_reductions[n]),
                 box=boxes[n],
-                mask=self.instances == n + 1,
+                instances=self.instances,
             )
             for n in range(len(self))
         )
@@ -159,8 +167,12 @@ class Decomposition:
         `gain` is the error reduction of an object.
         """
         height, width = self.instances.shape
-        # One count for all objects: a mask for each would take longer than all the rest.
-        pixels = np.bincount(self.instances.ravel(), minlength=len(self) + 1)[1:]
+        # One count for all objects: a mask for each would take longer than all the rest. Some rows at a time, as
+        # counting needs labels of 64 bits.
+        counts = np.zeros(len(self) + 1, np.int64)
+        for top in range(0, height, ROWS):
+            counts += np.bincount(self.instances[top : top + ROWS].ravel(), minlength=len(self) + 1)
+        pixels = counts[1:]
         columns = (self.prototype_ids, self.positions, self.colours, self.error_reductions, pixels)
         rows = zip(*(column.tolist() for column in columns), visible_boxes(self.instances, len(self)), strict=True)
         return {

@@ -212,6 +212,7 @@ class RunFolder:
         fill(model, tensors, weights)
         model.names = self.names()
         model.values = self.origin.view.values or _numbers(json.loads(words.get("values", "null")), 2)
+        model.learned_size = self.origin.size or _sides(json.loads(words.get("size", "null")), 2)
         return model.to(target).eval()
 
     @property
@@ -331,12 +332,16 @@ class RunFolder:
     ) -> Scenes:
         """Scenes that the run did not learn from: of its own data, or of others that `data` names.
 
-        They are looked at as in training, but for what `view` says otherwise. `seed` is for generated scenes.
+        They are looked at as in training, but for what `view` says otherwise. `seed` is for generated scenes. Of a run
+        that learned from tiles, whole pictures (`tiles=0`) also show what it learned from, and say so.
         """
         data = self.data if data is None else str(data)
         view = self.view_of(data, view)
         if not self._is_own(data):
             return open_data(data, count=count, seed=seed, view=view)
+        if view.tiles == 0 and self.origin.view.tiles:
+            whole = open_data(data, count=count, seed=seed, view=view)
+            return dataclasses.replace(whole, name=f"{whole.name}, whole, with the parts that were learned from")
         # The split is that of the training; whoever wants fewer scenes gets some of those that were kept apart.
         stride = view.stride if is_generated(data) else self.origin.view.stride
         step = -(-view.stride // stride)

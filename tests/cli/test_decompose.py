@@ -113,9 +113,9 @@ def test_what_is_done_is_not_done_again(
     explained: list[int] = []
     real = PCDNet.decompose_all
 
-    def counted(model: PCDNet, images: np.ndarray) -> object:
+    def counted(model: PCDNet, images: np.ndarray, **options: bool) -> object:
         explained.append(len(images))
-        return real(model, images)
+        return real(model, images, **options)
 
     monkeypatch.setattr(PCDNet, "decompose_all", counted)
     decompose(*given)
@@ -205,10 +205,10 @@ def test_work_that_was_interrupted_goes_on_from_there(
     given = [trained, tmp_path / "scenes.npz", "--out", tmp_path / "out"]
     real, calls = PCDNet.decompose_all, iter([True, False, True])
 
-    def stopping(model: PCDNet, images: np.ndarray) -> object:
+    def stopping(model: PCDNet, images: np.ndarray, **options: bool) -> object:
         if not next(calls):
             raise KeyboardInterrupt
-        return real(model, images)
+        return real(model, images, **options)
 
     monkeypatch.setattr(PCDNet, "decompose_all", stopping)
     decompose(*given, code=130)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis.strategies import floats, integers
 
 from pcdnet.errors import PcdnetError, Setting
-from pcdnet.model.geometry import Box, Geometry, fast_size, support
+from pcdnet.model.geometry import Box, Geometry, Pieces, fast_size, support
 
 
 @given(
@@ -71,3 +71,14 @@ def test_fast_sizes_are_large_enough_smooth_and_not_much_larger(least: int) -> N
     assert size % 8 == 0
     assert rest == 1
     assert size <= 8 + 1.25 * least
+
+
+@given(length=integers(1, 3000), piece=integers(1, 600), overlap=integers(0, 400))
+def test_pieces_cover_a_side_and_share_what_is_asked_for(length: int, piece: int, overlap: int) -> None:
+    pieces = Pieces.spread(length, piece, overlap)
+    ends = [start + pieces.piece for start in pieces.starts]
+    assert (pieces.starts[0], ends[-1]) == (0, length)
+    for end, after, seam in zip(ends, pieces.starts[1:], pieces.seams(), strict=False):
+        assert end - after >= min(overlap, piece - 1) - 1, "evenly spread, they begin at whole pixels"
+        assert after <= seam <= end
+    assert pieces.across(0, length) == slice(0, len(pieces.starts))

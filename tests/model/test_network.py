@@ -176,7 +176,7 @@ def test_what_is_no_single_image_or_no_stack_is_refused_with_the_cure() -> None:
         model.decompose(np.zeros((2, 35, 35, 3), np.uint8))
     with pytest.raises(PcdnetError, match=r"shape .35, 35, 3. is no stack of images; give N x H x W x C"):
         model.decompose_all(np.zeros((35, 35, 3), np.uint8))
-    with pytest.raises(PcdnetError, match=r"25x25 are larger than the images .20x30.*prototype_size=.20, 25."):
+    with pytest.raises(PcdnetError, match=r"20x30 pixels are less than a prototype has .25x25.; give a larger"):
         model.decompose(np.zeros((20, 30, 3), np.uint8))
 
 
@@ -204,10 +204,11 @@ def test_a_bank_that_does_not_fit_the_configuration_is_refused(rng: torch.Genera
 
 def test_a_saved_model_decomposes_as_before(tmp_path: Path) -> None:
     model, images = random_model(2, background="still", colour="network")
-    model.names = Names(count=3, given={1: "cup"})
+    model.names, model.learned_size = Names(count=3, given={1: "cup"}), (32, 28)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.config == model.config
+    assert again.learned_size == (32, 28)
     assert again.names == model.names
     assert not again.training
     pixels = images.permute(0, 2, 3, 1).numpy()

@@ -133,10 +133,10 @@ def test_work_that_was_interrupted_goes_on_from_there(
     Image.fromarray(np.pad(SCENES.images[0], ((0, 0), (0, 1), (0, 0)))).save(photos / "6.png")
     real, calls = PCDNet.decompose_all, iter([True, False, True])
 
-    def stopping(model: PCDNet, images: np.ndarray) -> object:
+    def stopping(model: PCDNet, images: np.ndarray, **options: bool) -> object:
         if not next(calls):
             raise KeyboardInterrupt
-        return real(model, images)
+        return real(model, images, **options)
 
     monkeypatch.setattr(PCDNet, "decompose_all", stopping)
     with pytest.raises(KeyboardInterrupt, match="interrupted after 6 of 7 images; the same command goes on"):
@@ -202,7 +202,7 @@ def test_what_is_too_small_too_large_or_broken_is_skipped_and_the_rest_is_done(
     done = decompose_files(run, place, tmp_path / "out", quiet=True)
     notes = [line for line in capfd.readouterr().err.splitlines() if line.startswith("note: ")]
     assert len(notes) == 3
-    assert any("prototypes of 25x25 are larger than the images (20x20)" in note for note in notes)
+    assert any("20x20 pixels are less than a prototype has (25x25); give a larger picture" in note for note in notes)
     assert any("50000x50000 pixels, more than the limit of 67,108,864; give a smaller" in note for note in notes)
     assert f"note: skipped pages of {place}/c.tif that cannot be read: 1" in notes
     assert {Path(name).name for name in done.failed} == {"a.png", "b.png"}

@@ -125,10 +125,10 @@ def test_a_batch_that_fails_fails_its_inputs_and_no_other(
 ) -> None:
     real = PCDNet.decompose_all
 
-    def failing(model: PCDNet, images: np.ndarray) -> object:
+    def failing(model: PCDNet, images: np.ndarray, **options: bool) -> object:
         if images.shape[1:3] == (12, 14):
             raise PcdnetError("no")
-        return real(model, images)
+        return real(model, images, **options)
 
     monkeypatch.setattr(PCDNet, "decompose_all", failing)
     pipeline, names, sizes = run(model, paths, tmp_path / "out")

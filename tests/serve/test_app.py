@@ -268,9 +268,18 @@ def test_a_size_that_cannot_be_taken_is_refused_with_an_offer_that_works(client:
     assert "25x25" in complaint(answer, 422)
     assert answer.json()["fit"]
     assert upload(client, tiny, fit="true").json()["scene"]["size"] == [35, 35]
+    vast = file_of(np.zeros((4000, 5000, 3), np.uint8))
+    assert "4000x5000" in complaint(upload(client, vast), 413)
+
+
+def test_a_large_picture_is_taken_whole_and_comes_back_smaller(client: Client) -> None:
     large = file_of(np.zeros((800, 900, 3), np.uint8))
-    assert "800x900" in complaint(upload(client, large), 422)
-    assert upload(client, large, fit="true").status_code == 200
+    answer = upload(client, large).json()
+    assert (answer["scene"]["size"], answer["shrunk"]) == ([800, 900], 2)
+    assert answer["image"]["shape"] == [400, 450, 3]
+    resized = upload(client, large, fit="true").json()
+    assert resized["scene"]["size"] == [35, 35]
+    assert "shrunk" not in resized
 
 
 def test_a_background_has_one_size_and_the_sentence_says_which(grey_site: str) -> None:

@@ -146,6 +146,31 @@ def test_an_uploaded_picture_is_decomposed(visit: Any, workbench: Workbench) -> 
     assert_server_agrees(page)
 
 
+def test_a_large_picture_is_shown_smaller_and_cannot_be_edited(visit: Any, workbench: Workbench) -> None:
+    page, buffer = visit(), io.BytesIO()
+    sheet = np.zeros((700, 900, 3), np.uint8)
+    for row, column in ((40, 50), (600, 800)):
+        sheet[row : row + 35, column : column + 35] = workbench.sample(4)
+    Image.fromarray(sheet).save(buffer, "png")
+    page.set_input_files("#file", {"name": "large.png", "mimeType": "image/png", "buffer": buffer.getvalue()})
+    wait(page, "pcdnet.scene.name === 'large.png'")
+    assert page.evaluate("[pcdnet.scene.shrunk, pcdnet.scene.size, pcdnet.scene.whole]") == [2, [350, 450], [700, 900]]
+    assert "shown 2 times smaller" in page.locator("#notice-words").inner_text()
+    found = objects(page)
+    assert len(found) == page.locator("#objects .row").count() == 6
+    page.locator("#objects .row").first.click()
+    assert page.locator("#marks .chosen").count() == 1
+    assert page.locator(".editor").count() == 0
+    page.locator("#stage").press("Delete")
+    page.locator("#stage").press("ArrowDown")
+    assert objects(page) == found
+    assert page.locator("#inside").is_hidden()
+    assert page.get_by_role("button", name="+ Add an object").is_disabled()
+    page.locator("#samples button").first.click()
+    wait(page, "pcdnet.scene.shrunk === 1")
+    assert page.locator("#inside").is_visible()
+
+
 def test_hovering_in_list_or_picture_highlights_in_both(visit: Any) -> None:
     page = visit()
     page.locator("#objects .row").nth(1).hover()

@@ -7,10 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pcdnet.data.tetrominoes import generate
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
-from pcdnet.run import Origin, RunFolder
+from pcdnet.run import Origin, RunFolder, load
 from pcdnet.scene import Scenes
+from pcdnet.serve import messages
+from pcdnet.serve.messages import Array
+from pcdnet.serve.pictures import Refusal
 from pcdnet.serve.workbench import OFFERED, SAMPLES, Workbench
 from tests.runs import true_run
 from tests.serve.conftest import make_grey_workbench
@@ -64,3 +68,26 @@ def test_samples_that_the_model_cannot_take_are_none_and_others_are_few(run: Pat
     assert many.samples is not None
     assert len(many.samples) == SAMPLES
     assert many.size == (40, 50)
+
+
+def test_a_large_picture_is_decomposed_whole_and_shown_smaller(workbench: Workbench) -> None:
+    scenes = generate(400, seed=1).images
+    sheet = scenes.reshape(20, 20, 35, 35, 3).transpose(0, 2, 1, 3, 4).reshape(700, 700, 3)
+    model = load(workbench.folder)
+    model.learned_size = (35, 35)
+    bench = Workbench(folder=workbench.folder, model=model)
+    answer = bench.decompose(messages.Picture(image=Array.from_numpy(sheet), name="sheet"))
+    assert answer.shrunk == 2
+    assert answer.scene["size"] == [700, 700]
+    assert len(answer.scene["objects"]) > 1100, "nearly three a scene"
+    assert answer.image is not None
+    assert answer.image.shape == answer.reconstruction.shape == [350, 350, 3]
+    labels = answer.instances.values()
+    assert labels.shape == (350, 350)
+    for n in (1, 500, 1000):
+        top, left, height, width = answer.scene["objects"][n - 1]["box"] or (0, 0, 0, 0)
+        rows, columns = np.nonzero(labels == n)
+        assert ((2 * rows >= top - 1) & (2 * rows <= top + height)).all()
+        assert ((2 * columns >= left - 1) & (2 * columns <= left + width)).all()
+    with pytest.raises(Refusal, match="700x700 pixels are more than 262,144"):
+        bench.inspect(messages.Question(image=Array.from_numpy(sheet)))

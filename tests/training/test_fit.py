@@ -143,7 +143,9 @@ def test_progress_is_shown_unless_it_must_be_quiet(capfd: pytest.CaptureFixture[
 def test_a_view_is_how_images_are_looked_at() -> None:
     view = View(crop=(0, 0, 30, 31), stride=2)
     images = np.concatenate([IMAGES, IMAGES])
-    assert same(learned(images, view=view), learned(np.ascontiguousarray(images[::2, :30, :31])))
+    model = learned(images, view=view)
+    assert same(model, learned(np.ascontiguousarray(images[::2, :30, :31])))
+    assert model.learned_size == (30, 31)
 
 
 def test_models_of_one_channel_look_at_grey_images() -> None:

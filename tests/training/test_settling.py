@@ -46,10 +46,11 @@ def test_copies_go_and_one_of_each_shape_stays() -> None:
 def test_what_is_never_chosen_goes_and_names_follow() -> None:
     noise = np.random.default_rng(0).uniform(size=(25, 25)).astype(np.float32)
     model = model_with((noise, np.ones((25, 25), np.float32)))
-    model.names = Names(count=20, given={18: "last", 19: "noise"})
+    model.names, model.learned_size = Names(count=20, given={18: "last", 19: "noise"}), (35, 35)
     settled = settle(model, IMAGES, 0.0)
     assert settled.config.num_prototypes == 19
     assert settled.names.given == {18: "last"}
+    assert settled.learned_size == (35, 35)
 
 
 def test_settling_changes_nothing_in_the_model_that_it_is_given() -> None:

@@ -74,7 +74,7 @@ class Engine(nn.Module):
         self.looks: Tensor | None
         self.register_buffer("looks", None)
         self.colour = ColourNetwork(config.channels) if config.colour == "network" else None
-        self._plans = PlanCache()
+        self._plans, self._tile_plans = PlanCache(), PlanCache()
 
     @property
     def image_size(self) -> tuple[int, int] | None:
@@ -140,6 +140,23 @@ class Engine(nn.Module):
         own = backgrounds("plain", images, None, layers.instances() > 0)
         return self._explain(images, bank, own, plan, training=training, refined=refined)
 
+    def tile_plan(self, size: tuple[int, int], config: ModelConfig) -> SearchPlan:
+        """How tiles of large pictures are searched; `config` has limits that follow their size."""
+        return self._tile_plans.get(self.weights(), size, config)
+
+    @torch.no_grad()
+    def search(
+        self,
+        images: Float[Tensor, "B C H W"],
+        own: Float[Tensor, "B C H W"] | None,
+        plan: SearchPlan,
+        *,
+        refined: bool,
+    ) -> Placement:
+        """The objects of images over given backgrounds, by a plan of evaluation; nothing is painted."""
+        check_batch(images, self.config.channels)
+        return self._place(images, own, plan, training=False, refined=refined)
+
     def _explain(
         self,
         images: Float[Tensor, "B C H W"],
@@ -198,12 +215,12 @@ class Engine(nn.Module):
         refined: bool,
     ) -> Placement:
         """Search: candidates, greedy selection and, where it left an error, refinement and further rounds."""
-        given = self.selection_input(images, plan, self.config.peaks_per_prototype, own, training=training)
+        given = self.selection_input(images, plan, plan.config.peaks_per_prototype, own, training=training)
         selection = select(given, advantages=training)
         placement = to_placement(given, selection)
-        if refined and self.config.restarts > 0:
+        if refined and plan.config.restarts > 0:
             placement = self._refined(given, selection, placement)
-        for _ in range(0 if training else self.config.rounds - 1):  # what noise on the bank leaves is no object
+        for _ in range(0 if training else plan.config.rounds - 1):  # what noise on the bank leaves is no object
             placement = self._search_again(given, placement)
         return placement if training else reported(placement, plan)
 
@@ -213,9 +230,9 @@ class Engine(nn.Module):
         if len(open_images) == 0:
             return placement
         own = None if given.own is None else given.own[open_images]
-        peaks = DEEPER_PEAKS * self.config.peaks_per_prototype
+        peaks = DEEPER_PEAKS * given.plan.config.peaks_per_prototype
         deeper = self.selection_input(given.images[open_images], given.plan, peaks, own)
-        again = refine(deeper, select(deeper), self.config.restarts)
+        again = refine(deeper, select(deeper), given.plan.config.restarts)
         which, found = better(again, subset(selection, open_images)), to_placement(deeper, again)
         return replaced(placement, open_images[which], subset(found, which))
 
@@ -229,7 +246,7 @@ class Engine(nn.Module):
         image = (room & (most >= self.config.min_error_reduction)).nonzero()[:, 0]
         if len(image) == 0:
             return placement
-        left = self.selection_input(images[image], plan, self.config.peaks_per_prototype, painted[image])
+        left = self.selection_input(images[image], plan, plan.config.peaks_per_prototype, painted[image])
         found = to_placement(left, select(left))
         return replaced(placement, image, in_front(found, subset(placement, image)))
 

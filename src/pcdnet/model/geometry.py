@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from jaxtyping import Float
@@ -69,6 +70,34 @@ class Geometry:
         """Size of the Fourier grid: shifts are circular on it, and the padding keeps an object that leaves
         on the left from coming back on the right."""
         return fast_size(self.image[0] + self.padding[0]), fast_size(self.image[1] + self.padding[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Equally long pieces that overlap along one side of a picture, evenly spread from border to border."""
+
+    length: int
+    """Of the side."""
+    piece: int
+    """Length of a piece."""
+    starts: tuple[int, ...]
+    """Where they begin."""
+
+    @staticmethod
+    def spread(length: int, piece: int, overlap: int) -> Pieces:
+        """As few pieces as share at least that many pixels with their neighbours."""
+        piece = min(length, piece)
+        count = 1 + -(-(length - piece) // max(1, piece - overlap))
+        return Pieces(length, piece, tuple(round(n * (length - piece) / max(1, count - 1)) for n in range(count)))
+
+    def seams(self) -> list[float]:
+        """Between any two neighbours the middle of what they share."""
+        return [(before + self.piece + after) / 2 for before, after in pairwise(self.starts)]
+
+    def across(self, start: int, size: int) -> slice:
+        """Which pieces have a pixel of a part of the side."""
+        shown = [n for n, first in enumerate(self.starts) if first < start + size and start < first + self.piece]
+        return slice(shown[0], shown[-1] + 1)
 
 
 def fast_size(least: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 from pathlib import Path
 from typing import overload
@@ -24,6 +25,7 @@ from pcdnet.model.batch import to_batch
 from pcdnet.model.engine import Engine, Layers
 from pcdnet.model.rendering import recompose
 from pcdnet.model.storage import save_model
+from pcdnet.model.tiling import Tiling, decompose_tiles
 from pcdnet.names import Names
 
 CHUNK = 64
@@ -57,6 +59,9 @@ class PCDNet(Engine):
         """What people call the prototypes, and their distinct colours; `pcdnet.load` takes them from the folder."""
         self.values: tuple[float, float] | None = None
         """Which values are black and white in images of more than 8 bits; `pcdnet.load` takes them from the folder."""
+        self.learned_size: tuple[int, int] | None = None
+        """Height and width of the images that it learned from, which its limits are meant for; `pcdnet.load` takes
+        them from the folder. A larger picture has more objects, and is searched in tiles."""
 
     @property
     def kinds(self) -> Kinds:
@@ -141,16 +146,45 @@ class PCDNet(Engine):
         pixels, file = self._pixels(image)
         return self._decompose(pixels[None], [name or file], refined)[0]
 
-    @overload
-    def decompose_all(self, images: NDArray[np.generic], *, refined: bool = True) -> list[Decomposition]: ...
+    def max_objects_in(self, size: tuple[int, int]) -> int:
+        """How many objects are found in a picture of that height and width at most; more in larger ones.
+
+        Parameters
+        ----------
+        size
+            Height and width of the picture.
+
+        Returns
+        -------
+        int
+            The limit of the configuration, or what it comes to in the tiles of a larger picture.
+
+        Examples
+        --------
+        >>> model = PCDNet(ModelConfig(max_objects=3))
+        >>> model.learned_size = (35, 35)
+        >>> model.max_objects_in((35, 35)), model.max_objects_in((70, 70))
+        (3, 12)
+        """
+        tiling = Tiling.of(self, size, self.learned_size)
+        return self.config.max_objects if tiling is None else len(tiling.corners) * tiling.config.max_objects
 
     @overload
     def decompose_all(
-        self, images: Iterable[str | Path | ArrayLike], *, refined: bool = True
+        self, images: NDArray[np.generic], *, refined: bool = True, backgrounds: bool = True
+    ) -> list[Decomposition]: ...
+
+    @overload
+    def decompose_all(
+        self, images: Iterable[str | Path | ArrayLike], *, refined: bool = True, backgrounds: bool = True
     ) -> Iterator[Decomposition]: ...
 
     def decompose_all(
-        self, images: NDArray[np.generic] | Iterable[str | Path | ArrayLike], *, refined: bool = True
+        self,
+        images: NDArray[np.generic] | Iterable[str | Path | ArrayLike],
+        *,
+        refined: bool = True,
+        backgrounds: bool = True,
     ) -> list[Decomposition] | Iterator[Decomposition]:
         """Explain many images, in their order.
 
@@ -162,6 +196,9 @@ class PCDNet(Engine):
             held at a time.
         refined
             Whether badly explained images are searched again.
+        backgrounds
+            Whether results keep what is behind the objects, where the model makes it for each image; those of large
+            images take much memory.
 
         Returns
         -------
@@ -179,8 +216,13 @@ class PCDNet(Engine):
             if images.ndim != 4:
                 raise PcdnetError(f"an array of shape {images.shape} is no stack of images; give N x H x W x C")
             chunks = (images[start : start + CHUNK] for start in range(0, len(images), CHUNK))
-            return [found for chunk in chunks for found in self._decompose(chunk, [""] * len(chunk), refined)]
-        return self._stream(images, refined)
+            names = [""] * CHUNK
+            return [
+                found
+                for chunk in chunks
+                for found in self._decompose(chunk, names[: len(chunk)], refined, backgrounds=backgrounds)
+            ]
+        return self._stream(images, refined, backgrounds)
 
     def render(self, decomposition: Decomposition) -> Float32[np.ndarray, "H W C"]:
         """Paint the objects of a decomposition, found or edited, as an image of values in [0, 1].
@@ -260,7 +302,7 @@ class PCDNet(Engine):
         ...     pcdnet.load(folder)
         PCDNet(2 prototypes of 25x25, up to 3 objects an image, 2,500 parameters)
         """
-        save_model(self.config, dict(self.state_dict()), self.names, folder, self.values)
+        save_model(self.config, dict(self.state_dict()), self.names, folder, self.values, self.learned_size)
 
     def __repr__(self) -> str:
         (h, w), count = self.config.prototype_size, sum(parameter.numel() for parameter in self.parameters())
@@ -269,12 +311,14 @@ class PCDNet(Engine):
             f"an image, {count:,} parameters)"
         )
 
-    def _stream(self, images: Iterable[str | Path | ArrayLike], refined: bool) -> Iterator[Decomposition]:
+    def _stream(
+        self, images: Iterable[str | Path | ArrayLike], refined: bool, backgrounds: bool
+    ) -> Iterator[Decomposition]:
         """Results in the order of the images; neighbours of one size are explained together."""
         for _, alike in groupby(map(self._pixels, images), key=lambda pair: (pair[0].shape, pair[0].dtype)):
             while chunk := list(islice(alike, CHUNK)):
                 pixels, names = zip(*chunk, strict=True)
-                yield from self._decompose(np.stack(pixels), names, refined)
+                yield from self._decompose(np.stack(pixels), names, refined, backgrounds=backgrounds)
 
     def _pixels(self, image: str | Path | ArrayLike) -> tuple[NDArray[np.generic], str]:
         """The pixels of one image, height x width x channels, and the path that they came from, if any."""
@@ -292,18 +336,29 @@ class PCDNet(Engine):
         return to_batch(images, self.config.channels).to(self.prototypes.device, self.prototypes.dtype)
 
     @torch.inference_mode()
-    def _decompose(self, images: NDArray[np.generic], names: Sequence[str], refined: bool) -> list[Decomposition]:
-        """Explain equally large images together."""
+    def _decompose(
+        self, images: NDArray[np.generic], names: Sequence[str], refined: bool, *, backgrounds: bool = True
+    ) -> list[Decomposition]:
+        """Explain equally large images together; large ones one by one, in tiles."""
+        (H, W), (h, w) = images.shape[1:3], self.config.prototype_size
+        if h > H or w > W:
+            raise PcdnetError(f"{H}x{W} pixels are less than a prototype has ({h}x{w}); give a larger picture")
         try:
+            tiling = Tiling.of(self, (H, W), self.learned_size)
+            if tiling is not None and images.ndim == 4 and images.shape[-1] == self.config.channels:
+                if images.dtype == np.uint16:
+                    images = in_eight_bits(images, self.values, "the array")
+                pairs = zip(images, names, strict=True)
+                options = {"refined": refined, "background": backgrounds}
+                return [decompose_tiles(self, image, tiling, name=name, **options) for image, name in pairs]
             batch = self.seen(self._batch(images))
             layers = self.explain(batch, None, training=False, refined=refined)
         except (MemoryError, RuntimeError) as failure:
             if isinstance(failure, RuntimeError) and "memory" not in str(failure):
                 raise
-            height, width = images.shape[1:3]
-            raise PcdnetError(f"there is not enough memory for {height}x{width} pixels; give smaller images") from None
+            raise PcdnetError(f"there is not enough memory for {H}x{W} pixels; give smaller images") from None
         error = (layers.reconstruction - batch).square().sum(dim=(1, 2, 3))
-        return _to_numpy(layers, error, names)
+        return _to_numpy(layers if backgrounds else replace(layers, own=None), error, names)
 
 
 def _to_numpy(layers: Layers, error: Float[Tensor, "B"], names: Sequence[str]) -> list[Decomposition]:

@@ -26,12 +26,15 @@ def save_model(
     names: Names,
     folder: str | Path,
     values: tuple[float, float] | None = None,
+    learned_size: tuple[int, int] | None = None,
 ) -> None:
-    """Write a model's files, each whole or not at all; `values` are noted with the weights."""
+    """Write a model's files, each whole or not at all; `values` and `learned_size` are noted with the weights."""
     folder = made(folder)
     with whole_file(folder / CONFIG) as file:
         file.write(Config(model=config).to_toml("model").encode())
-    save_tensors(folder / WEIGHTS, weights, None if values is None else {"values": json.dumps(values)})
+    noted = {"values": values, "size": learned_size}
+    words = {name: json.dumps(value) for name, value in noted.items() if value is not None}
+    save_tensors(folder / WEIGHTS, weights, words or None)
     names.write(folder)
 
 

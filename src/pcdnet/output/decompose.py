@@ -155,8 +155,8 @@ def _run(pipeline: Pipeline, quiet: bool) -> float:
 
 
 def _digest(model: PCDNet) -> str:
-    """What results depend on besides the images and the names: the configuration and every weight."""
-    digest = hashlib.sha256(repr(model.config).encode())
+    """What results depend on besides the images and the names: the configuration, its scale and every weight."""
+    digest = hashlib.sha256(repr((model.config, model.learned_size)).encode())
     for name, values in model.state_dict().items():
         digest.update(name.encode() + values.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()

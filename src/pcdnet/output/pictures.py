@@ -82,7 +82,10 @@ def overlay(image: UInt8[np.ndarray, "H W C"], found: Decomposition, kinds: Kind
 def _edges(labels: Int32[np.ndarray, "h w"], width: int) -> Bool[np.ndarray, "h w"]:
     """The dots of objects that are at most so many dots away from something else, the picture's border included."""
     windows = sliding_window_view(np.pad(labels, width, constant_values=-1), labels.shape)[::width, ::width]
-    return np.asarray((labels > 0) & (windows != labels).any(axis=(0, 1)))
+    other = np.zeros(labels.shape, bool)
+    for window in (window for row in windows for window in row):  # one at a time: together they fill the memory
+        other |= window != labels
+    return np.asarray(other & (labels > 0))
 
 
 def _plate(draw: ImageDraw.ImageDraw, top: int, left: int, words: str, colour: UInt8[np.ndarray, "3"]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from pcdnet.output.record import records
 
 PICTURES = "png"
 """The folder of pictures among the results."""
+NOTHING = np.float32(0)
+"""Stands for every value of a picture that is not needed any more."""
 
 
 class Pipeline:
@@ -121,7 +124,9 @@ class Pipeline:
     def _explain(self, batch: list[Picture]) -> int:
         """Explain a batch, draw what is wanted, and note it in the journal; how many images it was about."""
         try:
-            found = self._model.decompose_all(np.stack([picture.image for picture in batch]))
+            # One large picture is not copied to be a stack.
+            images = batch[0].image[None] if len(batch) == 1 else np.stack([picture.image for picture in batch])
+            found = self._model.decompose_all(images, backgrounds=False)
         except PcdnetError as error:
             for picture in batch:
                 self._fail(picture.source, error)
@@ -129,6 +134,8 @@ class Pipeline:
         if self._drawn:
             for picture, one in zip(batch, found, strict=True):
                 write_pictures(picture.image, one, self._kinds, self._base(picture.source, picture.number))
+        # Labels are all that records need; pictures would fill the memory meanwhile.
+        found = [replace(one, reconstruction=np.broadcast_to(NOTHING, one.reconstruction.shape)) for one in found]
         made = zip(batch, records(found, [picture.name for picture in batch]), strict=True)
         self._journal.add([{"stamp": one.source.stamp, "drawn": self._drawn, "record": record} for one, record in made])
         self.fresh += len(batch)

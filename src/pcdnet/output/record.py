@@ -51,7 +51,8 @@ def records(found: Sequence[Decomposition], images: Sequence[str]) -> list[Recor
     """The records of a batch of equally large images, under the images' names."""
     if not found:
         return []
-    masks = encode(np.stack([one.instances for one in found]), [len(one) for one in found])
+    labels = found[0].instances[None] if len(found) == 1 else np.stack([one.instances for one in found])
+    masks = encode(labels, [len(one) for one in found])
     made = []
     for one, image, counts in zip(found, images, masks, strict=True):
         record = {**one.to_dict(), "name": image}

@@ -140,6 +140,9 @@ class Explained(Message):
     background: Array | None = None
     """What is behind the objects, height x width x channels of float32, where the model makes it for each picture; left
     out where it is the same for all."""
+    shrunk: int | None = None
+    """Of a large picture, by which factor the arrays here are smaller than it; objects are where they are in the
+    picture. Then `background` is left out."""
 
 
 class Proposed(Message):

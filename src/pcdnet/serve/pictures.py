@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from math import ceil, sqrt
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
@@ -13,12 +14,12 @@ from pcdnet.data.pictures import read_header, read_picture
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
 
-MOST_BYTES = 8 << 20
+MOST_BYTES = 32 << 20
 """Bytes that a request may have."""
 MOST_PIXELS = 1 << 18
-"""Pixels that are decomposed at once: time and memory go with them, and others are waiting."""
+"""Pixels that are shown, edited and searched at once; larger pictures are searched in tiles, and shown smaller."""
 MOST_DECODED = 1 << 24
-"""Pixels of a picture that is only read to be resized."""
+"""Pixels of a picture that is read: time and memory go with them, and others are waiting."""
 
 _BEGINNINGS = (b"\x89PNG", b"\xff\xd8", b"RIFF", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"BM", b"GIF8")
 
@@ -60,11 +61,12 @@ def checked(values: Shaped[np.ndarray, "*any"], channels: int) -> UInt8[np.ndarr
 
 
 def fitted(
-    picture: UInt8[np.ndarray, "H W C"], model: PCDNet, size: tuple[int, int] | None, *, fit: bool
+    picture: UInt8[np.ndarray, "H W C"], model: PCDNet, size: tuple[int, int] | None, *, fit: bool, whole: bool = False
 ) -> UInt8[np.ndarray, "h w C"]:
     """The picture as it can be decomposed; one that cannot is refused, or resized if that is asked for.
 
-    `size` is what the model is used to; it takes no other if it has a still background.
+    `size` is what the model is used to; it takes no other if it has a still background. `whole` says that a large
+    picture can be taken, too.
     """
     cure = "send one of another size" if size is None else f"let it be resized to {size[0]}x{size[1]} (fit), or crop it"
     wanted = size if fit or model.image_size is not None else None
@@ -80,11 +82,21 @@ def fitted(
         problem = f"{height}x{width} pixels are less than a prototype has ({h}x{w})"
     elif height > Y or width > X:
         problem = f"{height}x{width} pixels are more than the model's background shows ({Y}x{X})"
-    elif height * width > MOST_PIXELS:
-        problem = f"{height}x{width} pixels are more than {MOST_PIXELS:,}"
+    elif height * width > (MOST_DECODED if whole else MOST_PIXELS):
+        problem = f"{height}x{width} pixels are more than {MOST_DECODED if whole else MOST_PIXELS:,}"
     else:
         return picture
     raise Refusal(422, f"{problem}; {cure}", fit=size is not None)
+
+
+def shrinking(size: tuple[int, ...]) -> int:
+    """By which factor a picture of that size is shown smaller."""
+    return max(1, ceil(sqrt(size[0] * size[1] / MOST_PIXELS)))
+
+
+def shrunk(picture: UInt8[np.ndarray, "H W C"], factor: int) -> UInt8[np.ndarray, "h w C"]:
+    """A picture, smaller by a whole factor; what is less than that at its end is left out."""
+    return intake.resized(picture, (max(1, picture.shape[0] // factor), max(1, picture.shape[1] // factor)))
 
 
 def png(picture: UInt8[np.ndarray, "H W 3"]) -> bytes:

@@ -9,6 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.serve import messages
 from pcdnet.serve.messages import Array
-from pcdnet.serve.pictures import MOST_BYTES, MOST_PIXELS, Refusal, checked, decoded, fitted, png
+from pcdnet.serve.pictures import MOST_BYTES, MOST_PIXELS, Refusal, checked, decoded, fitted, png, shrinking, shrunk
 
 OFFERED, SAMPLES = 16, 24
 """Samples of a run's own data that are offered, and samples that are kept at most."""
@@ -167,7 +168,8 @@ class Workbench:
             return wanted, wanted.write(results, Path(folder))[0].read_bytes()
 
     def _decompose(self, picture: UInt8[np.ndarray, "H W C"], name: str, *, fit: bool) -> messages.Explained:
-        picture = fitted(picture, self.model, self.size, fit=fit)
+        tiles = self.model.config.background in ("black", "plain")
+        picture = fitted(picture, self.model, self.size, fit=fit, whole=tiles)
         return _explained(self.model.decompose(picture, name=name), picture)
 
     def _painted(self, scene: messages.Scene) -> tuple[Decomposition, UInt8[np.ndarray, "H W C"] | None]:
@@ -218,8 +220,18 @@ class Workbench:
 
 
 def _explained(found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None) -> messages.Explained:
-    painted = np.rint(255 * found.reconstruction.clip(0, 1)).astype(np.uint8)
-    own = {} if found.background is None else {"background": Array.from_numpy(found.background)}
+    painted, factor = np.rint(255 * found.reconstruction.clip(0, 1)).astype(np.uint8), shrinking(found.instances.shape)
+    if factor > 1 and picture is not None:
+        height, width, _ = (small := shrunk(picture, factor)).shape
+        labels = found.instances[factor // 2 :: factor, factor // 2 :: factor][:height, :width]
+        return messages.Explained(
+            scene=found.to_dict(),
+            image=Array.from_numpy(small),
+            reconstruction=Array.from_numpy(shrunk(painted, factor)),
+            instances=Array.from_numpy(labels.astype(np.uint16)),
+            shrunk=factor,
+        )
+    own: dict[str, Any] = {} if found.background is None else {"background": Array.from_numpy(found.background)}
     return messages.Explained(
         scene=found.to_dict(),
         image=None if picture is None else Array.from_numpy(picture),

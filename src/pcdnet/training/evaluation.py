@@ -127,7 +127,7 @@ def evaluate(
         seconds += time.perf_counter() - begun
         tally.add(part, found, counted)
     numbers = np.array(tally.objects)
-    full = numbers >= model.config.max_objects
+    full = numbers >= model.max_objects_in((scenes.images.shape[1], scenes.images.shape[2]))
     return Evaluation(
         scenes=len(scenes),
         **tally.scores(scenes.kinds),

@@ -100,6 +100,7 @@ class Trainer:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.train.seed)  # the colour network's first weights
             self._model = PCDNet(config.model, size).to(device).train()
+        self._model.learned_size = scenes.images.shape[1], scenes.images.shape[2]
         self._optimizer = torch.optim.Adam(self._groups(), lr=config.train.learning_rate)
         self._epoch, self._order = -1, np.arange(0)
         self._state = State(0, 0.0, -math.inf, Health.start(config.model.num_prototypes))

@@ -85,6 +85,7 @@ def _only(model: PCDNet, kept: Bool[np.ndarray, "P"]) -> PCDNet:
     bank = PrototypeBank(weights.prototypes[chosen], weights.masks[chosen], weights.background)
     config = dataclasses.replace(model.config, num_prototypes=len(chosen))
     smaller = PCDNet.from_bank(bank, config)
+    smaller.values, smaller.learned_size = model.values, model.learned_size
     given = {n: model.names.given[p] for n, p in enumerate(chosen.tolist()) if p in model.names.given}
     smaller.names = dataclasses.replace(model.names, count=len(chosen), given=given, colours={})
     if smaller.ignored is not None and model.ignored is not None:

@@ -28,7 +28,7 @@ def test_images_larger_than_a_moving_background_are_refused(rng: torch.Generator
 def paper(size: tuple[int, int]) -> Tensor:
     """Paper under a lamp: as smooth as plain backgrounds are, and uneven by a third."""
     y, x = ((torch.arange(side) + 0.5) / side for side in size)
-    light = 0.8 + 0.1 * torch.cos(torch.pi * x) + 0.08 * torch.cos(2 * torch.pi * y)[:, None]
+    light = 0.8 + 0.1 * torch.cos(torch.pi * x) + 0.3 * (y - 0.5).square()[:, None]
     return light.expand(3, -1, -1)
 
 

@@ -41,7 +41,7 @@ class Surface:
     def picture(self, top: int = 0, left: int = 0, size: tuple[int, int] | None = None) -> Float[Tensor, "B C h w"]:
         """The surface in the rectangle that starts at (top, left), by default everywhere."""
         (H, W), (h, w) = self.size, size or self.size
-        down, across = _polynomials(H, self.coefficients), _polynomials(W, self.coefficients)
+        down, across = polynomials(H, self.coefficients), polynomials(W, self.coefficients)
         return torch.einsum("hk,wl,bckl->bchw", down[top : top + h], across[left : left + w], self.coefficients)
 
 
@@ -52,10 +52,11 @@ def fit_surface(images: Float[Tensor, "B C H W"], covered: Bool[Tensor, "B H W"]
     step = max(1, int((H * W / PIXELS) ** 0.5))
     values = images[:, :, ::step, ::step].flatten(2)
     free = torch.ones_like(values[:, 0]) if covered is None else (~covered[:, ::step, ::step]).flatten(1).to(values)
-    down, across = _polynomials(H, images)[::step], _polynomials(W, images)[::step]
+    down, across = polynomials(H, images)[::step], polynomials(W, images)[::step]
     orders = torch.arange(DEGREE + 1)
     k, m = torch.nonzero(orders[:, None] + orders <= DEGREE).T
     terms = torch.einsum("hn,wn->hwn", down[:, k], across[:, m]).flatten(0, 1)
+    pairs = torch.einsum("nk,nl->nkl", terms, terms)
     stiffness = STIFFNESS * len(terms) * torch.eye(len(k)).to(images)
     stiffness[0, 0] = 0
     least = 2 * _pixel_noise(images)
@@ -67,7 +68,7 @@ def fit_surface(images: Float[Tensor, "B C H W"], covered: Bool[Tensor, "B H W"]
         weight = free * (1 - (away / (REJECT / (1 + n * NARROWER) * spread[:, None])).clamp(max=1).square()).square()
         if n == ROUNDS:
             break
-        normal = torch.einsum("nk,nl,bn->bkl", terms, terms, weight) + stiffness
+        normal = torch.einsum("nkl,bn->bkl", pairs, weight) + stiffness
         seen = torch.einsum("nk,bcn,bn->bkc", terms, values, weight)
         found = torch.linalg.solve(normal, seen).transpose(1, 2)
     noise = torch.maximum(1.4826 * _median(away, (weight > 0).to(away)), least / 2)
@@ -76,7 +77,7 @@ def fit_surface(images: Float[Tensor, "B C H W"], covered: Bool[Tensor, "B H W"]
     return Surface(coefficients, (H, W), noise)
 
 
-def _polynomials(side: int, like: Tensor) -> Float[Tensor, "side terms"]:
+def polynomials(side: int, like: Tensor) -> Float[Tensor, "side terms"]:
     """The Legendre polynomials along a side, pixel by pixel."""
     x = 2 * (torch.arange(side, device=like.device) + 0.5) / side - 1
     found = [torch.ones_like(x), x]

@@ -2,6 +2,7 @@
 
 import { button, check, find, make, number } from "./dom.js";
 
+const LISTED = 300;
 const clamp = (value) => Math.min(1, Math.max(0, value));
 const hex = (colour) => `#${[0, 1, 2].map((c) => Math.round(255 * clamp(colour[c] ?? colour[0])).toString(16).padStart(2, "0")).join("")}`;
 
@@ -24,9 +25,14 @@ export class List {
       row.item.remove();
       this.rows.delete(id);
     }
-    scene.objects.forEach((thing, n) => this.#fill(this.#row(thing.id), thing, n));
+    this.listed().forEach((thing, n) => this.#fill(this.#row(thing.id), thing, n));
     this.#order();
     this.#edit();
+  }
+
+  // Thousands of rows would make every move of the pointer slow.
+  listed() {
+    return this.scene.objects.slice(0, LISTED);
   }
 
   renamed() {
@@ -87,7 +93,7 @@ export class List {
   #order() {
     const focused = document.activeElement;
     let moved = false;
-    this.scene.objects.forEach((thing, n) => {
+    this.listed().forEach((thing, n) => {
       const { item } = this.rows.get(thing.id);
       if (this.element.children[n] === item) return;
       this.element.insertBefore(item, this.element.children[n] ?? null);
@@ -136,11 +142,13 @@ export class List {
     const { element, colour, kinds, now, grey } = this.editor;
     const thing = now();
     for (const other of this.element.querySelectorAll(".editor")) if (other !== element) other.remove();
-    if (!thing) {
+    const row = thing && this.rows.get(thing.id);
+    if (!row || this.scene.shrunk > 1) {
       element.remove();
+      if (row) this.#reveal(row.item);
       return;
     }
-    const { item } = this.rows.get(thing.id);
+    const { item } = row;
     if (element.parentElement !== item) {
       item.append(element);
       this.#reveal(item);

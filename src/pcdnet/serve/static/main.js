@@ -52,6 +52,8 @@ async function open(ask, file = null, fitted = false) {
     const explained = await ask();
     if (mine !== asked) return;
     for (const id of ["bench", "inside", "prototypes"]) find(id).hidden = false;
+    find("inside").hidden = Boolean(explained.shrunk);
+    for (const each of [find("add"), ...document.querySelectorAll("[data-export]")]) each.disabled = Boolean(explained.shrunk);
     stage.kind = "image";
     scene.open(explained);
     inside.reset();
@@ -78,6 +80,10 @@ function openFile(file, fit = false) {
 
 // Any size can be decomposed, but objects of another size than those that were learned are not found.
 function hintAtSize(file) {
+  if (scene.shrunk > 1) {
+    const words = `This picture is ${scene.whole.join("×")}, and shown ${scene.shrunk} times smaller; pcdnet decompose writes what was found in it.`;
+    return complain(words, null, true);
+  }
   if (!model.size || (scene.size[0] === model.size[0] && scene.size[1] === model.size[1])) return;
   const words = `This picture is ${scene.size.join("×")}; the model learned from ${model.size.join("×")}, and knows objects of that scale.`;
   complain(words, () => openFile(file, true), true);

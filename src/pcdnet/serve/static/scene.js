@@ -3,6 +3,14 @@
 import { numbers } from "./api.js";
 import { paint } from "./painter.js";
 
+// A large picture as the server painted it.
+function overview({ scene, reconstruction, instances }, size) {
+  const gains = scene.objects.map(({ gain }) => gain);
+  let error = scene.error + gains.reduce((sum, gain) => sum + gain, 0);
+  const errors = [error, ...gains.map((gain) => (error -= gain))];
+  return { size, picture: Float64Array.from(numbers(reconstruction), (value) => value / 255), instances: numbers(instances), gains, errors, error: scene.error };
+}
+
 export class Scene {
   #past = [];
   #future = [];
@@ -23,7 +31,10 @@ export class Scene {
     this.image = numbers(explained.image);
     this.behind = explained.background; // where the model makes one for each picture
     this.background = this.behind ? numbers(this.behind) : this.bank.background;
-    this.size = explained.scene.size;
+    this.shrunk = explained.shrunk ?? 1; // a large picture is shown smaller, and cannot be edited
+    this.whole = explained.scene.size;
+    this.size = this.shrunk > 1 ? explained.image.shape.slice(0, 2) : this.whole;
+    this.shown = this.shrunk > 1 ? overview(explained, this.size) : null;
     this.name = explained.scene.name;
     this.objects = explained.scene.objects.map(({ prototype, position, colour }) => ({ id: this.#ids++, prototype, position, colour }));
     this.found = this.objects; // what the model found, whatever becomes of it
@@ -101,6 +112,7 @@ export class Scene {
   }
 
   remove(id) {
+    if (this.shown) return;
     const n = this.index(id);
     const objects = this.objects.filter((thing) => thing.id !== id);
     this.selected = objects[Math.min(n, objects.length - 1)]?.id ?? null;
@@ -109,6 +121,7 @@ export class Scene {
   }
 
   duplicate(id) {
+    if (this.shown) return;
     const n = this.index(id);
     const [row, column] = this.objects[n].position;
     const copy = { ...this.objects[n], id: this.#ids++ };
@@ -118,6 +131,7 @@ export class Scene {
   }
 
   add(prototype = 0) {
+    if (this.shown) return;
     const position = [0, 1].map((axis) => Math.round((this.size[axis] - [this.bank.h, this.bank.w][axis]) / 2));
     const thing = { id: this.#ids++, prototype, position, colour: Array(this.bank.C).fill(1) };
     this.selected = thing.id;
@@ -156,6 +170,7 @@ export class Scene {
   }
 
   #change(objects, settle = true) {
+    if (this.shown) return;
     if (settle) this.#past.push(this.#before ?? this.objects);
     this.#before = settle ? null : (this.#before ?? this.objects);
     this.#future = [];
@@ -164,7 +179,7 @@ export class Scene {
   }
 
   #repaint() {
-    this.painted = paint(this.bank, this.objects, this.size, this.image, this.background);
+    this.painted = this.shown ?? paint(this.bank, this.objects, this.size, this.image, this.background);
     this.#tell();
   }
 

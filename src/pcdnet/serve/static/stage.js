@@ -128,6 +128,10 @@ function outlineOf(scene, id) {
   const [row, column] = thing.position;
   const [top, left, bottom, right] = scene.bank.boxes[thing.prototype];
   const box = [row + top, column + left, row + bottom, column + right];
+  if (scene.shrunk > 1) {
+    const [y, x, Y, X] = box.map((place) => place / scene.shrunk);
+    return `M${x} ${y}H${X}V${Y}H${x}Z`;
+  }
   const { instances } = scene.painted;
   const seen = outline((y, x) => y >= 0 && x >= 0 && y < H && x < W && instances[y * W + x] === n + 1, box);
   return seen || outline((y, x) => scene.bank.opaque(thing.prototype, y - row, x - column), box);
