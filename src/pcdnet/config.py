@@ -56,6 +56,8 @@ class ModelConfig:
     """Least share of an object's mask that others must not hide; above 0 where things stand side by side."""
     min_solid: float = 0.0
     """Least share of an object's mask in which it must explain the image better than the background does."""
+    max_unexplained: float = 1.0
+    """Most of the bare background's error that may be left in the pixels in which an object is seen; 1 allows all."""
     min_inside: float = 0.0
     """Least share of an object's mask that must lie in the image; what the border cuts off more is explained, but not
     reported. `overhang` must be larger than the share that may be missing."""
@@ -67,7 +69,15 @@ class ModelConfig:
         _check(self, lambda sides: min(sides) >= 2, "use 2 or more pixels a side", "prototype_size")
         _check(self, lambda n: n in (1, 3), "use 1 for grey or 3 for RGB images", "channels")
         _check(self, lambda x: x >= 0, "use 0 or more", "min_error_reduction", "restarts")
-        _check(self, lambda x: 0 <= x <= 1, "use a share from 0 to 1", "min_visible", "min_solid", "min_inside")
+        _check(
+            self,
+            lambda x: 0 <= x <= 1,
+            "use a share from 0 to 1",
+            "min_visible",
+            "min_solid",
+            "min_inside",
+            "max_unexplained",
+        )
         _check(self, lambda x: 0 <= x < 1, "use a share from 0 up to, not including, 1", "overhang")
         _check(self, lambda x: x > 0, "use a number above 0, 1.5 by default", "max_colour")
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from torch import Tensor
 
-from pcdnet.config import PRESETS, Config, flags
+from pcdnet.config import PRESETS, Config, ModelConfig, flags
 from pcdnet.data.opening import held_out_data, open_data, training_data
 from pcdnet.data.sources import TEST_SEED, is_generated
 from pcdnet.data.view import UNCHANGED, View
@@ -47,7 +47,9 @@ FILES = (CONFIG, ORIGIN, WEIGHTS, STATE, METRICS, NAMES, VERDICT, REPORT)
 HELD_OUT = 1000
 """Scenes that a run is scored on by default, at most."""
 SETTLED = "prototypes"
-"""What the weights say of a settled bank: how many prototypes are left."""
+"""What the weights say of a settled bank: the fields below."""
+SETTLES = ("num_prototypes", "max_unexplained")
+"""Fields of the model's configuration that are settled at the end of training."""
 GO_ON = Setting("resume", True)
 
 
@@ -205,7 +207,7 @@ class RunFolder:
         if not self.has_weights:
             raise PcdnetError(f"{self.path} has no weights yet; train it to its first validation with ", GO_ON)
         tensors, words = load_tensors(weights)
-        config = dataclasses.replace(self.config.model, num_prototypes=self.num_prototypes)
+        config = self.model_config
         background = tensors.get("background")
         size = None if background is None or background.ndim != 3 else (background.shape[1], background.shape[2])
         model = PCDNet(config, size)
@@ -216,25 +218,30 @@ class RunFolder:
         return model.to(target).eval()
 
     @property
-    def num_prototypes(self) -> int:
-        """How many prototypes the model has: fewer than were trained, once the bank is settled."""
-        settled = self._settled()
-        return self.config.model.num_prototypes if settled is None else settled
+    def model_config(self) -> ModelConfig:
+        """What the model is: what was configured and, once the bank is settled, what was settled then."""
+        return self._settled() or self.config.model
 
     @property
     def is_settled(self) -> bool:
         """Whether training is over and superfluous prototypes are gone."""
         return self._settled() is not None
 
-    def _settled(self) -> int | None:
+    def _settled(self) -> ModelConfig | None:
         if not self.has_weights:
             return None
-        number = load_metadata(self.path / WEIGHTS).get(SETTLED, "")
-        return int(number) if number.isdecimal() and 0 < int(number) <= self.config.model.num_prototypes else None
+        configured = self.config.model
+        try:
+            found = json.loads(load_metadata(self.path / WEIGHTS).get(SETTLED, "null"))
+            found = {"num_prototypes": found} if type(found) is int else dict(found)
+            settled = dataclasses.replace(configured, **{name: found[name] for name in SETTLES if name in found})
+        except (TypeError, ValueError, PcdnetError):
+            return None
+        return settled if settled.num_prototypes <= configured.num_prototypes else None
 
     def save_weights(self, model: PCDNet, *, settled: bool = False) -> None:
         """Keep this model as the best so far or, `settled`, as the last, perhaps with fewer prototypes."""
-        words = {SETTLED: str(model.config.num_prototypes)} if settled else {}
+        words = {SETTLED: json.dumps({name: getattr(model.config, name) for name in SETTLES})} if settled else {}
         self._save(WEIGHTS, dict(model.state_dict()), words)
 
     def save_state(self, tensors: dict[str, Tensor], words: Mapping[str, Any]) -> None:
@@ -289,7 +296,7 @@ class RunFolder:
 
     def names(self) -> Names:
         """What people call the prototypes, and the distinct colours that they come in."""
-        return Names.read(self.path, self.num_prototypes, self.config.model.channels)
+        return Names.read(self.path, self.model_config.num_prototypes, self.config.model.channels)
 
     def keep_names(self, names: Names) -> None:
         """Keep these names and colours."""

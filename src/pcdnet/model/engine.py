@@ -16,7 +16,8 @@ from pcdnet.model.bank import PrototypeBank, soft_clamp
 from pcdnet.model.batch import check_batch
 from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
 from pcdnet.model.composition import compose, instance_labels
-from pcdnet.model.placement import Placement, in_front, reported, to_placement
+from pcdnet.model.fidelity import unexplained_shares
+from pcdnet.model.placement import Placement, in_front, kept, reported, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
 from pcdnet.model.refinement import better, refine, unexplained
 from pcdnet.model.selection import Selection, SelectionInput, replaced, select, subset
@@ -222,7 +223,17 @@ class Engine(nn.Module):
             placement = self._refined(given, selection, placement)
         for _ in range(0 if training else plan.config.rounds - 1):  # what noise on the bank leaves is no object
             placement = self._search_again(given, placement)
-        return placement if training else reported(placement, plan)
+        return placement if training else self._reported(given, placement)
+
+    def _reported(self, given: SelectionInput, placement: Placement) -> Placement:
+        """The objects that count: those that the border does not cut off, and that explain what they cover."""
+        placement = reported(placement, given.plan)
+        if given.plan.config.max_unexplained == 1:
+            return placement
+        layers = self._paint(given.images, given.plan.bank, given.own, placement)
+        count = placement.exists.shape[1]
+        left = unexplained_shares(given.images, layers.reconstruction, given.behind(), layers.instances(), count)
+        return kept(placement, placement.exists & (left <= given.plan.config.max_unexplained))
 
     def _refined(self, given: SelectionInput, selection: Selection, placement: Placement) -> Placement:
         """Search the images that greedy selection explains badly with more peaks, sweeps and restarts."""

@@ -63,6 +63,11 @@ def reported(found: Placement, plan: SearchPlan) -> Placement:
     return _packed(found, found.exists & plan.reported(p, found.row + top, found.column + left), p.shape[1])
 
 
+def kept(objects: Placement, those: Bool[Tensor, "B N"]) -> Placement:
+    """Some of the objects, in their order."""
+    return _packed(objects, those, those.shape[1])
+
+
 def _packed(objects: Placement, kept: Bool[Tensor, "B n"], count: int) -> Placement:
     """The first `count` of the kept objects, EMPTY last."""
     order = (~kept).long().argsort(dim=1, stable=True)[:, :count]

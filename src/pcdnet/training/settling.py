@@ -4,6 +4,9 @@ Three kinds of prototypes are superfluous: those that are never chosen, those th
 shape, or a shape cut off), and those of two objects that happened to touch, which the two explain themselves. All are
 found by one trial: the images that a prototype is chosen in are decomposed without it. Where nobody would see the
 difference, it goes. Prototypes are tried one after the other, the least used first.
+
+Before that it is settled how much of the error an object may leave where it is seen. Most objects are what their
+prototypes show: those that leave many times as much as most are something else.
 """
 
 from __future__ import annotations
@@ -15,16 +18,23 @@ import numpy as np
 import torch
 from jaxtyping import Bool, UInt8
 
+from pcdnet.config import ModelConfig
 from pcdnet.decomposition import Decomposition
 from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.fidelity import unexplained_shares
 from pcdnet.model.network import PCDNet
+from pcdnet.training.backdrop import to_tensor
 
 IMAGES = 64
 """Images that use is counted in, at most."""
+AT_ONCE = 16
+"""Images that are looked at at a time."""
 TRIED = 8
 """Images that a prototype is tried on: those with most of it."""
 SEEN = 0.04
 """A mean difference of this much, in values of 0 to 1, is seen."""
+MANY, LEAST_LEFT, MOST_LEFT = 4.0, 0.25, 0.75
+"""An object may leave so many times the error that the median object leaves, as a share, within these bounds."""
 SHARE = 0.05
 """A prototype is also superfluous if others remove all but this share of the error that it removes."""
 
@@ -34,6 +44,9 @@ def settle(
 ) -> PCDNet:
     """The model without its superfluous prototypes; `noise` is the standard deviation of the images' noise."""
     images = images[:: max(1, len(images) // IMAGES)][:IMAGES]
+    left = min(max(MANY * typically_left(model, images), LEAST_LEFT), MOST_LEFT)
+    config = dataclasses.replace(model.config, max_unexplained=round(left, 2))
+    model = _only(model, np.ones(config.num_prototypes, bool), config)
     found = model.decompose_all(images, refined=False)
     kept = _use(found, model.config.num_prototypes) > 0
     for n, p in enumerate(_order(found, kept)):
@@ -54,6 +67,21 @@ def settle(
             for i, image in zip(everywhere.tolist(), again, strict=True):
                 found[i] = dataclasses.replace(image, prototype_ids=numbers[image.prototype_ids].astype(np.int32))
     return _only(model, kept) if not kept.all() else model
+
+
+@torch.no_grad()
+def typically_left(model: PCDNet, images: UInt8[np.ndarray, "N H W C"]) -> float:
+    """The share of the bare background's error that the median object leaves where it is seen; 0 without objects."""
+    shares = []
+    for start in range(0, len(images), AT_ONCE):
+        batch = model.seen(to_tensor(images[start : start + AT_ONCE]).to(model.masks.device))
+        layers = model.explain(batch, None, training=False, refined=False)
+        exists = layers.placement.exists
+        behind = model.bank().behind(batch[0]).expand_as(batch) if layers.own is None else layers.own
+        left = unexplained_shares(batch, layers.reconstruction, behind, layers.instances(), exists.shape[1])
+        shares.append(left[exists])
+    all_shares = torch.cat(shares)
+    return float(all_shares.median()) if len(all_shares) else 0.0
 
 
 def _use(found: Sequence[Decomposition], prototypes: int) -> np.ndarray:
@@ -78,13 +106,12 @@ def _superfluous(
     return more <= max(objects * area * seen, SHARE * removed)
 
 
-def _only(model: PCDNet, kept: Bool[np.ndarray, "P"]) -> PCDNet:
-    """The model with some of its prototypes."""
+def _only(model: PCDNet, kept: Bool[np.ndarray, "P"], config: ModelConfig | None = None) -> PCDNet:
+    """The model with some of its prototypes, and perhaps in another configuration."""
     chosen = torch.from_numpy(np.flatnonzero(kept))
     weights = model.weights().map(torch.Tensor.detach)
     bank = PrototypeBank(weights.prototypes[chosen], weights.masks[chosen], weights.background)
-    config = dataclasses.replace(model.config, num_prototypes=len(chosen))
-    smaller = PCDNet.from_bank(bank, config)
+    smaller = PCDNet.from_bank(bank, dataclasses.replace(config or model.config, num_prototypes=len(chosen)))
     smaller.values, smaller.learned_size = model.values, model.learned_size
     given = {n: model.names.given[p] for n, p in enumerate(chosen.tolist()) if p in model.names.given}
     smaller.names = dataclasses.replace(model.names, count=len(chosen), given=given, colours={})

@@ -16,7 +16,7 @@ SIZE, PATCH = (150, 220), (64, 72)
 def rippled() -> Tensor:
     """Light that varies too fast for one surface of the whole."""
     y, x = (torch.arange(side) for side in SIZE)
-    return (0.5 + 0.15 * torch.sin(x / 14) + 0.1 * torch.sin(y[:, None] / 12))[None].expand(3, -1, -1)
+    return (0.5 + 0.15 * torch.sin(x / 24) + 0.1 * torch.sin(y[:, None] / 20))[None].expand(3, -1, -1)
 
 
 def fitted(picture: Tensor, patch: tuple[int, int] = PATCH, covered: Tensor | None = None) -> PatchedSurface:
@@ -38,7 +38,7 @@ def test_what_varies_within_a_picture_is_followed(rng: torch.Generator) -> None:
 def test_there_is_no_step_anywhere(rng: torch.Generator) -> None:
     surface = fitted(noisy(rippled(), rng)).picture(0, 0, SIZE)
     for axis in (1, 2):
-        assert surface.diff(dim=axis).abs().max() < 0.15 / 14 + 0.1 / 12
+        assert surface.diff(dim=axis).abs().max() < 0.15 / 24 + 0.1 / 20
         assert surface.diff(n=2, dim=axis).abs().max() < NOISE / 2
 
 

@@ -40,6 +40,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "colour": ("least_squares", "network", "none"),
     "background": ("black", "still"),
     "rounds": (1,),
+    "max_unexplained": (1.0,),
 }
 """Fields of which it follows these values."""
 
