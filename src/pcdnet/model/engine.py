@@ -15,6 +15,7 @@ from pcdnet.model.bank import PrototypeBank, soft_clamp
 from pcdnet.model.batch import check_batch
 from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
 from pcdnet.model.composition import compose, instance_labels
+from pcdnet.model.depth import in_depth_order
 from pcdnet.model.placement import Placement, in_front, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
 from pcdnet.model.refinement import better, refine, unexplained
@@ -187,15 +188,30 @@ class Engine(nn.Module):
         training: bool,
         refined: bool,
     ) -> Placement:
-        """Search: candidates, greedy selection and, where it left an error, refinement and further rounds."""
+        """Search: candidates, greedy selection and, where it left an error, refinement and further rounds.
+
+        Before anything is added, and at the end, objects that overlap come into their order: in a wrong one they leave
+        an error that something else would be found for.
+        """
         given = self.selection_input(images, plan, self.config.peaks_per_prototype, own, training=training)
         selection = select(given, advantages=training)
         placement = to_placement(given, selection)
         if refined and self.config.restarts > 0:
             placement = self._refined(given, selection, placement)
+        placement = self._in_order(given, placement) if refined else placement
         for _ in range(self.config.rounds - 1):
-            placement = self._search_again(given, placement, training=training)
+            more = self._search_again(given, placement, training=training)
+            if more is placement:
+                break
+            placement = self._in_order(given, more) if refined else more
         return placement
+
+    def _in_order(self, given: SelectionInput, placement: Placement) -> Placement:
+        """Objects that overlap in the order that the pixels which they share speak for."""
+        if not self.config.depth_order:
+            return placement
+        max_colour = self.config.max_colour if self.config.colour == "least_squares" else None
+        return in_depth_order(given.images, given.behind(), given.plan, placement, max_colour)
 
     def _refined(self, given: SelectionInput, selection: Selection, placement: Placement) -> Placement:
         """Search the images that greedy selection explains badly with more peaks, sweeps and restarts."""

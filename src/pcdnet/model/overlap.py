@@ -1,0 +1,231 @@
+"""Overlap: what the pixels that two objects share say about which of them is in front.
+
+A pair is looked at in the frames of its two objects, both ways round, with the same other objects in front of it and
+behind it. The one in front is coloured by all that is seen of it, the one behind by what the front one leaves: an
+object that is partly hidden gets a wrong colour where it is taken for the front one. Everything is read from windows,
+and the cost goes with the number of pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pcdnet.model.composition import OPAQUE
+from pcdnet.model.evidence import best_colour, colour_coefficients, occluded
+from pcdnet.model.geometry import Geometry
+from pcdnet.model.placement import Placement
+from pcdnet.model.plan import SearchPlan
+from pcdnet.model.windows import Windows, canvas
+
+PAIR_BYTES = 1 << 20
+"""Pairs are looked at in chunks whose windows have about this size, so that they stay in the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Pairs of objects: in which image, and in which slots, the front one first."""
+
+    image: Int[Tensor, "m"]
+    front: Int[Tensor, "m"]
+    back: Int[Tensor, "m"]
+
+    def __getitem__(self, which: Bool[Tensor, "m"] | slice) -> Pairs:
+        """Some of the pairs."""
+        return Pairs(self.image[which], self.front[which], self.back[which])
+
+    def __len__(self) -> int:
+        return len(self.image)
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """Objects as they lie in frames: their own, or those of others."""
+
+    mask: Float[Tensor, "m h w 1"]
+    prototype: Float[Tensor, "m h w 1"]
+
+    def over(self, under: Float[Tensor, "m h w C"], colour: Float[Tensor, "m C"]) -> Float[Tensor, "m h w C"]:
+        """The objects painted over something."""
+        return under + self.mask * (self.prototype * colour[:, None, None] - under)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Placed objects in the tight frames of the search, front to back, and the images that they should explain."""
+
+    placement: Placement
+    plan: SearchPlan
+    prototype: Int[Tensor, "B N"]
+    row: Int[Tensor, "B N"]
+    column: Int[Tensor, "B N"]
+    touching: Bool[Tensor, "B N N"]
+    """Whether the boxes around two objects' masks share a pixel."""
+    images: Float[Tensor, "B Y X planes"]
+    """The images on padded canvases, and a plane that is 1 inside the image."""
+    bare: Float[Tensor, "B Y X C"]
+    """What is behind all objects."""
+    bank: Float[Tensor, "P Y X 2"]
+    """Masks and prototypes with room on every side: objects in the frames of others are cut from these."""
+    max_colour: float | None
+    """Least squares colours objects up to this; None leaves their colours as they are."""
+
+    @staticmethod
+    def of(
+        images: Float[Tensor, "B C H W"],
+        bare: Float[Tensor, "B C H W"],
+        plan: SearchPlan,
+        placement: Placement,
+        max_colour: float | None,
+    ) -> Stack:
+        """The objects of a placement in images over what is behind them."""
+        prototype, row, column = tight_frames(plan, placement)
+        seen = torch.cat([images, torch.ones_like(images[:, :1])], dim=1)
+        return Stack(
+            placement,
+            plan,
+            prototype,
+            row,
+            column,
+            touching(plan, placement),
+            canvas(seen, plan.geometry),
+            canvas(bare, plan.geometry),
+            canvas(torch.stack([plan.tight.masks, plan.tight.prototypes], dim=1), _around(plan)),
+            max_colour,
+        )
+
+    def windows(self, image: Int[Tensor, "m"], slot: Int[Tensor, "m"]) -> Windows:
+        """The frames of the named objects."""
+        return Windows(self.plan.geometry, image, self.row[image, slot], self.column[image, slot])
+
+    def shapes(self, image: Int[Tensor, "m"], slot: Int[Tensor, "m"], frame: Int[Tensor, "m"]) -> Shapes:
+        """The objects of some slots as they lie in the frames of those in the slots `frame`."""
+        row, column = (at[image, frame] - at[image, slot] for at in (self.row, self.column))
+        cut = Windows(_around(self.plan), self.prototype[image, slot], row, column).cut(self.bank)
+        return Shapes(cut[..., :1], cut[..., 1:])
+
+    def colours(
+        self,
+        Y: Float[Tensor, "m h w C"],
+        Q: Float[Tensor, "m h w 1"],
+        bare: Float[Tensor, "m h w C"],
+        shapes: Shapes,
+        given: Float[Tensor, "m C"],
+    ) -> Float[Tensor, "m C"]:
+        """The colours of objects behind what Y and Q let through, as selection finds them; or the given ones."""
+        if self.max_colour is None:
+            return given
+        found: Tensor = best_colour(*colour_coefficients(Y, Q, bare, shapes.prototype, shapes.mask), self.max_colour)
+        return found
+
+    def overlapping(self) -> Pairs:
+        """The pairs whose masks, above a half, share a pixel of the image."""
+        pairs = Pairs(*self.touching.triu().nonzero(as_tuple=True))
+        inside = self.windows(pairs.image, pairs.front).cut(self.images)[..., -1:] > 0
+        one = self.shapes(pairs.image, pairs.front, pairs.front).mask > OPAQUE
+        two = self.shapes(pairs.image, pairs.back, pairs.front).mask > OPAQUE
+        return pairs[(inside & one & two).flatten(1).any(dim=1)]
+
+
+def tight_frames(plan: SearchPlan, placement: Placement) -> tuple[Tensor, Tensor, Tensor]:
+    """Prototype, and row and column of the tight frame, of every object; any where there is none."""
+    prototype = placement.prototype.clamp(min=0)
+    top, left = plan.offset[prototype].unbind(-1)
+    return prototype, placement.row + top, placement.column + left
+
+
+def touching(plan: SearchPlan, placement: Placement) -> Bool[Tensor, "B N N"]:
+    """Whether the boxes around two objects' masks share a pixel; no object touches itself."""
+    prototype, row, column = tight_frames(plan, placement)
+    box, exists = plan.boxes[prototype], placement.exists
+    top, left = row + box[..., 0], column + box[..., 1]
+    bottom, right = top + box[..., 2], left + box[..., 3]
+    one = (top[:, :, None] < bottom[:, None]) & (left[:, :, None] < right[:, None]) & exists[:, :, None]
+    return one & one.transpose(1, 2) & ~torch.eye(exists.shape[1], dtype=torch.bool, device=exists.device)
+
+
+def order_evidence(stack: Stack, pairs: Pairs) -> Float[Tensor, "m"]:
+    """How much the squared error rises if the two objects of each pair change places; negative where it falls."""
+    (h, w), planes = stack.plan.geometry.frame, stack.images.shape[-1]
+    most = max(1, PAIR_BYTES // (h * w * planes * stack.images.element_size()))
+    parts = [_order_evidence(stack, pairs[start : start + most]) for start in range(0, len(pairs), most)]
+    return torch.cat(parts) if parts else stack.images.new_zeros(0)
+
+
+def _order_evidence(stack: Stack, pairs: Pairs) -> Float[Tensor, "m"]:
+    image, (h, w) = pairs.image, stack.plan.geometry.frame
+    front = _View.of(stack, pairs, pairs.front, pairs.back)
+    back = _View.of(stack, pairs, pairs.back, pairs.front)
+    front_first, back_first = front.colour(stack), back.colour(stack)
+    front_second, back_second = front.colour(stack, behind=back_first), back.colour(stack, behind=front_first)
+    rise = front.rise(front_first, back_second, back_first, front_second)
+    again = -back.rise(back_first, front_second, front_first, back_second)
+    # Pixels that lie in both frames count once.
+    down, right = (at[image, pairs.back] - at[image, pairs.front] for at in (stack.row, stack.column))
+    y, x = (torch.arange(side, device=image.device) for side in (h, w))
+    y, x = down[:, None] + y, right[:, None] + x
+    both = ((y >= 0) & (y < h))[:, :, None] & ((x >= 0) & (x < w))[:, None]
+    return rise.sum(dim=(1, 2)) + again.masked_fill(both, 0).sum(dim=(1, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The frames of one object of every pair, with the other one, and with what is in front of and behind the pair."""
+
+    Y: Float[Tensor, "m h w C"]
+    Q: Float[Tensor, "m h w 1"]
+    bare: Float[Tensor, "m h w C"]
+    behind: Float[Tensor, "m h w C"]
+    """The background and the objects that stand before it behind the pair."""
+    own: Shapes
+    other: Shapes
+    given: Float[Tensor, "m C"]
+    """The colour that the object has."""
+
+    @staticmethod
+    def of(stack: Stack, pairs: Pairs, slot: Int[Tensor, "m"], other: Int[Tensor, "m"]) -> _View:
+        """The frames of the objects in `slot`; what stands between the two of a pair counts as in front of it.
+
+        So a pair is judged by the pixels alone in which no third object takes part.
+        """
+        image, colours = pairs.image, stack.placement.colour
+        windows = stack.windows(image, slot)
+        content, bare = windows.cut(stack.images), windows.cut(stack.bare)
+        Y, Q, behind = content[..., :-1].clone(), content[..., -1:].clone(), bare.clone()
+        third = stack.touching[image, slot].scatter(1, other[:, None], False)
+        slots = third.any(dim=0).nonzero()[:, 0].tolist()
+        for n in slots:
+            m = (third[:, n] & (pairs.back > n)).nonzero()[:, 0]
+            third_one = torch.full_like(m, n)
+            shapes = stack.shapes(image[m], third_one, slot[m])
+            texture = shapes.prototype * colours[image[m], third_one][:, None, None]
+            Y[m], Q[m] = occluded(Y[m], Q[m], shapes.mask, texture)
+        for n in reversed(slots):
+            m = (third[:, n] & (pairs.back < n)).nonzero()[:, 0]
+            third_one = torch.full_like(m, n)
+            shapes = stack.shapes(image[m], third_one, slot[m])
+            behind[m] = shapes.over(behind[m], colours[image[m], third_one])
+        own, second = stack.shapes(image, slot, slot), stack.shapes(image, other, slot)
+        return _View(Y, Q, bare, behind, own, second, colours[image, slot])
+
+    def colour(self, stack: Stack, behind: Float[Tensor, "m C"] | None = None) -> Float[Tensor, "m C"]:
+        """The colour of the object in front of the other one, or behind it in this colour."""
+        Y, Q = self.Y, self.Q
+        if behind is not None:
+            Y, Q = occluded(Y, Q, self.other.mask, self.other.prototype * behind[:, None, None])
+        return stack.colours(Y, Q, self.bare, self.own, self.given)
+
+    def rise(self, own_first: Tensor, other_second: Tensor, other_first: Tensor, own_second: Tensor) -> Tensor:
+        """How much the error of every pixel rises if the other object comes first, in given colours."""
+        now = self.own.over(self.other.over(self.behind, other_second), own_first)
+        then = self.other.over(self.own.over(self.behind, own_second), other_first)
+        return ((then - now) * (self.Q * (then + now) - 2 * self.Y)).sum(dim=-1)
+
+
+def _around(plan: SearchPlan) -> Geometry:
+    """How a frame lies around another one that it touches."""
+    frame = plan.geometry.frame
+    return Geometry(frame, frame, frame)
