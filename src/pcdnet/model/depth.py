@@ -131,12 +131,8 @@ def _moved(stack: Stack, moves: _Moves) -> tuple[Int[Tensor, "k"], Placement]:
     """The placement with the moves of every group that is explained better then, and the images that changed."""
     old = stack.placement
     colour, reduction = _valued(stack, moves)
-    count = int(moves.group.max()) + 1 if len(moves.group) else 0
-    now, then = (
-        torch.zeros(count, dtype=values.dtype, device=values.device).index_add(0, moves.group, values)
-        for values in (old.error_reduction[moves.image, moves.source], reduction)
-    )
-    pays = (then - now >= LEAST_CHANGE + LEAST_SHARE * now.abs())[moves.group]
+    worthless = moves.group[reduction <= 0]
+    pays = ~torch.isin(moves.group, worthless)
     image, source, target = moves.image[pays], moves.source[pays], moves.target[pays]
     fields = {}
     for field in dataclasses.fields(Placement):

@@ -23,6 +23,8 @@ from pcdnet.model.windows import Windows, canvas
 
 PAIR_BYTES = 1 << 20
 """Pairs are looked at in chunks whose windows have about this size, so that they stay in the cache."""
+SAME = 1e-6
+"""Pixels in which the two orders differ by less than this squared error say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,11 @@ def touching(plan: SearchPlan, placement: Placement) -> Bool[Tensor, "B N N"]:
 
 
 def order_evidence(stack: Stack, pairs: Pairs) -> Float[Tensor, "m"]:
-    """How much the squared error rises if the two objects of each pair change places; negative where it falls."""
+    """By how much the pixels that the two objects of each pair share speak for their order; negative: against it.
+
+    It is the squared error that the other order would add, but no pixel counts for more than the median one: where a
+    prototype fits an object badly, in a highlight or a hole, a few pixels would otherwise outvote all others.
+    """
     (h, w), planes = stack.plan.geometry.frame, stack.images.shape[-1]
     most = max(1, PAIR_BYTES // (h * w * planes * stack.images.element_size()))
     parts = [_order_evidence(stack, pairs[start : start + most]) for start in range(0, len(pairs), most)]
@@ -156,19 +162,15 @@ def order_evidence(stack: Stack, pairs: Pairs) -> Float[Tensor, "m"]:
 
 
 def _order_evidence(stack: Stack, pairs: Pairs) -> Float[Tensor, "m"]:
-    image, (h, w) = pairs.image, stack.plan.geometry.frame
     front = _View.of(stack, pairs, pairs.front, pairs.back)
     back = _View.of(stack, pairs, pairs.back, pairs.front)
     front_first, back_first = front.colour(stack), back.colour(stack)
     front_second, back_second = front.colour(stack, behind=back_first), back.colour(stack, behind=front_first)
     rise = front.rise(front_first, back_second, back_first, front_second)
-    again = -back.rise(back_first, front_second, front_first, back_second)
-    # Pixels that lie in both frames count once.
-    down, right = (at[image, pairs.back] - at[image, pairs.front] for at in (stack.row, stack.column))
-    y, x = (torch.arange(side, device=image.device) for side in (h, w))
-    y, x = down[:, None] + y, right[:, None] + x
-    both = ((y >= 0) & (y < h))[:, :, None] & ((x >= 0) & (x < w))[:, None]
-    return rise.sum(dim=(1, 2)) + again.masked_fill(both, 0).sum(dim=(1, 2))
+    shared = (front.own.mask[..., 0] > OPAQUE) & (front.other.mask[..., 0] > OPAQUE) & (rise.abs() > SAME)
+    rise = rise.where(shared, torch.nan).flatten(1)
+    limit = rise.abs().nanmedian(dim=1, keepdim=True).values
+    return torch.minimum(torch.maximum(rise, -limit), limit).nansum(dim=1)
 
 
 @dataclass(frozen=True, slots=True)
