@@ -19,6 +19,7 @@ Network = Callable[[Tensor, int, int, int], Tensor]
 """From the masked image, the prototype and the position of its frame to a colour."""
 DEEPER, SWEEPS, CROWD, LEAST_CHANGE = 4, 2, 8, 1e-3
 REACH, LEAST_FALL = 0.25, 1e-3
+ORDERINGS, OPAQUE, SAME = 3, 0.5, 1e-6
 
 
 @dataclass
@@ -74,6 +75,8 @@ class Oracle:
             layers = self.refine(self.select([], set()))
             if _total(layers) - _total(plain) < LEAST_CHANGE:
                 layers, self.candidates = plain, plain_candidates
+        if refine and self.config.depth_order:
+            layers = self.in_depth_order(layers)
         return self.objects(layers), self.compose(layers)
 
     def objects(self, layers: list[Layer]) -> list[tuple[int, int, int, Tensor]]:
@@ -275,6 +278,63 @@ class Oracle:
                 now[n] = Layer(t, colour, gain) if gain > 0 else None
         return [x.index for x in now if x]
 
+    # --- depth order ---------------------------------------------------------------------------------------
+
+    def in_depth_order(self, layers: list[Layer]) -> list[Layer]:
+        """Objects that overlap in the order that the pixels they share speak for, group by group."""
+        for _ in range(ORDERINGS):
+            edges = [
+                (i, j, self.order_evidence(layers, i, j)) for j in range(len(layers)) for i in range(j)
+                if self.share(layers, i, j)
+            ]  # fmt: skip
+            new = list(layers)
+            for group in self.groups(layers):
+                mine = [(i, j, e) if e > -LEAST_CHANGE else (j, i, -e) for i, j, e in edges if i in group]
+                order = _consistent(group, sorted(mine, key=lambda edge: -edge[2]))
+                valued = self.valued([layers[n].index for n in order])
+                if order != group and all(x.error_reduction > 0 for x in valued):
+                    for slot, layer in zip(group, valued, strict=True):
+                        new[slot] = layer
+            if [x.index for x in new] == [x.index for x in layers]:
+                break
+            layers = new
+        return layers
+
+    def share(self, layers: list[Layer], i: int, j: int) -> bool:
+        """Whether two masks, above a half, share a pixel."""
+        one, two = (self.candidates[layers[n].index].M > OPAQUE for n in (i, j))
+        return self.touch(layers[i].index, layers[j].index) and bool((one & two).any())
+
+    def order_evidence(self, layers: list[Layer], i: int, j: int) -> float:
+        """What the other order of two objects adds to the error of the pixels they share, none above the median."""
+        front, back = [x for n, x in enumerate(layers[:j]) if n != i], layers[j + 1 :]
+        errors = []
+        for pair in ((i, j), (j, i)):
+            stack = list(front)
+            for n in pair:
+                stack.append(Layer(layers[n].index, self.try_out(stack, layers[n].index, [])[1], 0))
+            errors.append((self.I - self.compose(stack + back)).square().sum(0))
+        one, two = (self.candidates[layers[n].index].M > OPAQUE for n in (i, j))
+        rise = (errors[1] - errors[0])[one & two]
+        rise = rise[rise.abs() > SAME]
+        return float(rise.clamp(-rise.abs().median(), rise.abs().median()).sum()) if len(rise) else 0.0
+
+    def valued(self, script: list[int]) -> list[Layer]:
+        """Candidates in a given order, each in the best colour behind those before it."""
+        layers: list[Layer] = []
+        for t in script:
+            left, colour = self.try_out(layers, t, [])
+            layers.append(Layer(t, colour, self.error(layers) - left))
+        return layers
+
+    def groups(self, layers: list[Layer]) -> list[list[int]]:
+        """Objects that touch each other, directly or through others."""
+        groups: list[list[int]] = []
+        for n, layer in enumerate(layers):
+            near = [g for g in groups if any(self.touch(layer.index, layers[m].index) for m in g)]
+            groups = [g for g in groups if g not in near] + [sorted([n, *(m for g in near for m in g)])]
+        return groups
+
     def touch(self, s: int, t: int) -> bool:
         """Whether the boxes around two candidates' masks share a pixel."""
         spans = []
@@ -283,6 +343,22 @@ class Oracle:
             low, high = used.amin(0).tolist(), used.amax(0).tolist()
             spans.append(((c.row + low[0], c.row + high[0]), (c.column + low[1], c.column + high[1])))
         return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(*spans, strict=True))
+
+
+def _consistent(group: list[int], edges: list[tuple[int, int, float]]) -> list[int]:
+    """The members of a group so that the strongest edges hold; the first that may come next does."""
+    kept: list[tuple[int, int]] = []
+    for front, back, _ in edges:
+        behind = {back}
+        for _ in group:
+            behind |= {b for f, b in kept if f in behind}
+        if front not in behind:
+            kept.append((front, back))
+    order: list[int] = []
+    while len(order) < len(group):
+        ready = [n for n in group if n not in order and all(f in order for f, b in kept if b == n)]
+        order.append(ready[0])
+    return order
 
 
 def _total(layers: list[Layer]) -> float:

@@ -70,7 +70,7 @@ class Stack:
     """The images on padded canvases, and a plane that is 1 inside the image."""
     bare: Float[Tensor, "B Y X C"]
     """What is behind all objects."""
-    bank: Float[Tensor, "P Y X 2"]
+    bank: Float[Tensor, "P rows columns 2"]
     """Masks and prototypes with room on every side: objects in the frames of others are cut from these."""
     max_colour: float | None
     """Least squares colours objects up to this; None leaves their colours as they are."""
