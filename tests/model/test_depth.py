@@ -93,7 +93,7 @@ def test_what_is_drawn_in_front_is_found_in_front(things: list[Thing], backgroun
 def test_colours_that_do_not_depend_on_the_order_stay(things: list[Thing]) -> None:
     image, given = painted(things)[None], torch.tensor([[thing[3] for thing in reversed(things)]])
     start = dataclasses.replace(placed([thing[:3] for thing in reversed(things)]), colour=given)
-    found = in_depth_order(image, torch.zeros_like(image), model().plan(SIZE), start, None)
+    found = in_depth_order(image, torch.zeros_like(image), model(colour="none").plan(SIZE), start)
     assert found.prototype[0].tolist() == [thing[0] for thing in things]
     assert torch.equal(found.colour, given.flip(1))
 
@@ -126,7 +126,7 @@ def test_a_chain_is_put_in_order(order: tuple[int, ...]) -> None:
     image = painted(chain)[None]
     start = placed([chain[n][:3] for n in order])
     plan = model().plan(SIZE)
-    found = in_depth_order(image, torch.zeros_like(image), plan, start, 1.5)
+    found = in_depth_order(image, torch.zeros_like(image), plan, start)
     assert found.prototype.tolist() == [[SMALL, BIG, BAR]]
     if order != (0, 1, 2):
         torch.testing.assert_close(found.colour[0], torch.tensor([RED, GREEN, BLUE]), atol=1e-4, rtol=0)
@@ -138,7 +138,7 @@ def test_a_chain_is_put_in_order(order: tuple[int, ...]) -> None:
 def test_objects_that_touch_nothing_keep_their_slots() -> None:
     things = [(BIG, 8, 4, GREEN), (SMALL, 20, 15, BLUE), (SMALL, 5, 10, RED), (BAR, -2, 14, BLUE)]
     image = painted([things[n] for n in (2, 0, 1, 3)])[None]
-    found = in_depth_order(image, torch.zeros_like(image), model().plan(SIZE), placed([t[:3] for t in things]), 1.5)
+    found = in_depth_order(image, torch.zeros_like(image), model().plan(SIZE), placed([t[:3] for t in things]))
     assert list(zip(found.prototype[0].tolist(), found.row[0].tolist(), strict=True)) == [
         (SMALL, 5),
         (SMALL, 20),
@@ -156,7 +156,7 @@ def test_boxes_that_touch_are_no_overlap() -> None:
     for row, expected in ((2, 0), (9, 1)):
         where = placed([(BIG, 8, 8), (BAR, row, 10)])
         image = torch.zeros(1, 3, *SIZE)
-        stack = Stack.of(image, image, odd.plan(SIZE), where, 1.5)
+        stack = Stack.of(image, image, odd.plan(SIZE), where)
         assert bool(stack.touching[0, 0, 1])
         assert len(stack.overlapping()) == expected
 
@@ -208,9 +208,9 @@ def test_a_few_pixels_that_fit_badly_decide_nothing() -> None:
     image = painted(things)[None]
     image[..., 10:13, 13] = 1.0
     plan, where = model().plan(SIZE), placed([thing[:3] for thing in things])
-    stack = Stack.of(image, torch.zeros_like(image), plan, where, 1.5)
+    stack = Stack.of(image, torch.zeros_like(image), plan, where)
     assert order_evidence(stack, stack.overlapping()).item() > 0
-    assert in_depth_order(image, torch.zeros_like(image), plan, where, 1.5).prototype.tolist() == [[SMALL, BIG]]
+    assert in_depth_order(image, torch.zeros_like(image), plan, where).prototype.tolist() == [[SMALL, BIG]]
 
 
 def test_the_strongest_edges_hold_and_slots_without_edges_stay() -> None:

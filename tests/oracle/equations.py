@@ -69,14 +69,13 @@ class Oracle:
         self.candidates = self.propose(self.config.peaks_per_prototype)
         layers = self.select([], set())
         self.unrefined = self.objects(layers)
+        layers = self.in_depth_order(layers) if refine else layers
         if refine and self.config.restarts and self.error(layers) >= self.least:
             plain, plain_candidates = layers, self.candidates
             self.candidates = self.propose(DEEPER * self.config.peaks_per_prototype)
-            layers = self.refine(self.select([], set()))
+            layers = self.in_depth_order(self.refine(self.in_depth_order(self.select([], set()))))
             if _total(layers) - _total(plain) < LEAST_CHANGE:
                 layers, self.candidates = plain, plain_candidates
-        if refine and self.config.depth_order:
-            layers = self.in_depth_order(layers)
         return self.objects(layers), self.compose(layers)
 
     def objects(self, layers: list[Layer]) -> list[tuple[int, int, int, Tensor]]:
@@ -282,7 +281,7 @@ class Oracle:
 
     def in_depth_order(self, layers: list[Layer]) -> list[Layer]:
         """Objects that overlap in the order that the pixels they share speak for, group by group."""
-        for _ in range(ORDERINGS):
+        for _ in range(ORDERINGS if self.config.depth_order else 0):
             edges = [
                 (i, j, self.order_evidence(layers, i, j)) for j in range(len(layers)) for i in range(j)
                 if self.share(layers, i, j)

@@ -18,13 +18,12 @@ from torch import Tensor
 
 from pcdnet.model.evidence import error_fall, occluded
 from pcdnet.model.overlap import Pairs, Stack, order_evidence, touching
-from pcdnet.model.placement import Placement
+from pcdnet.model.placement import Placement, to_placement
 from pcdnet.model.plan import SearchPlan
-from pcdnet.model.selection import replaced, subset
+from pcdnet.model.selection import Selection, SelectionInput, subset
 
-LEAST_CHANGE, LEAST_SHARE = 1e-3, 1e-6
-"""An order must lower the squared error by at least this much, and by this share of what the group explains: less may
-be rounding."""
+LEAST_CHANGE = 1e-3
+"""Evidence for another order must be at least this much: less may be rounding."""
 SWEEPS = 3
 """How often pairs are judged at most: anew where objects around them have changed places."""
 
@@ -33,27 +32,45 @@ Edge = tuple[int, int, float]
 
 
 def in_depth_order(
-    images: Float[Tensor, "B C H W"],
-    behind: Float[Tensor, "B C H W"],
-    plan: SearchPlan,
-    placement: Placement,
-    max_colour: float | None,
+    images: Float[Tensor, "B C H W"], behind: Float[Tensor, "B C H W"], plan: SearchPlan, placement: Placement
 ) -> Placement:
-    """The same objects, in the order that explains the images best; where it changes, colours are found anew.
+    """The same objects over what is behind them, each group in its order; where that is new, colours are found anew."""
+    return _ordered(images, behind, plan, placement)[0]
 
-    Least squares colours objects up to `max_colour`; with None their colours stay. No image is explained worse.
-    """
+
+def selected_in_depth_order(given: SelectionInput, selection: Selection) -> Selection:
+    """The same for candidates that were chosen."""
+    placement, slots = _ordered(given.images, given.behind(), given.plan, to_placement(given, selection))
+    candidate = selection.candidate.gather(1, slots)
+    return Selection(candidate, placement.colour, placement.error_reduction, placement.advantage)
+
+
+def _ordered(
+    images: Float[Tensor, "B C H W"], behind: Float[Tensor, "B C H W"], plan: SearchPlan, placement: Placement
+) -> tuple[Placement, Int[Tensor, "B N"]]:
+    """The placement in its order, and the slots that objects had before."""
+    slots = torch.arange(placement.exists.shape[1], device=images.device).repeat(len(images), 1)
     image = touching(plan, placement).flatten(1).any(dim=1).nonzero()[:, 0]
+    if len(image) == 0:
+        return placement, slots
+    stack = Stack.of(images[image], behind[image], plan, subset(placement, image))
+    pairs = stack.overlapping()
     for _ in range(SWEEPS):
-        if len(image) == 0:
+        moves = _worthwhile(stack, _moves(stack, pairs, order_evidence(stack, pairs)))
+        rows = image[moves.image]
+        placement = _moved(placement, rows, moves)
+        slots[rows, moves.target] = slots[rows, moves.source]
+        # Two objects that have changed places would be judged as before: only larger groups are looked at again.
+        large = moves.image[moves.size > 2].unique()
+        if len(large) == 0:
             break
-        stack = Stack.of(images[image], behind[image], plan, subset(placement, image), max_colour)
+        moved = torch.zeros_like(stack.placement.exists)
+        moved[moves.image, moves.target] = moves.size > 2
+        image, moved = image[large], moved[large]
+        stack = stack.moved(large, subset(placement, image))
         pairs = stack.overlapping()
-        moves = _moves(stack, pairs, order_evidence(stack, pairs))
-        changed, ordered = _moved(stack, moves)
-        image = image[changed]
-        placement = replaced(placement, image, subset(ordered, changed))
-    return placement
+        pairs = pairs[moved[pairs.image, pairs.front]]
+    return placement, slots
 
 
 def consistent_order(slots: list[int], edges: list[Edge]) -> list[int]:
@@ -85,32 +102,36 @@ class _Moves:
     source: Int[Tensor, "n"]
     target: Int[Tensor, "n"]
     group: Int[Tensor, "n"]
+    size: Int[Tensor, "n"]
+    """How many objects its group has."""
     step: Int[Tensor, "n"]
-    """The how-manieth it is of its image."""
+    """Its number among the moved objects of its image."""
+    colour: Float[Tensor, "n C"]
+    error_reduction: Float[Tensor, "n"]
 
 
 def _moves(stack: Stack, pairs: Pairs, rise: Float[Tensor, "m"]) -> _Moves:
     """The groups in which some pair is the wrong way round, as they should be ordered."""
-    wrong = torch.zeros(len(stack.row), dtype=torch.bool, device=rise.device)
-    wrong[pairs.image[rise <= -LEAST_CHANGE]] = True
-    rows: list[tuple[int, int, int, int, int]] = []
-    number = 0
-    for b in wrong.nonzero()[:, 0].tolist():
-        which = pairs.image == b
-        part = pairs[which]
-        edges = [
-            (i, j, max(d, 0.0)) if d > -LEAST_CHANGE else (j, i, -d)
-            for i, j, d in zip(part.front.tolist(), part.back.tolist(), rise[which].tolist(), strict=True)
-        ]
+    edges: dict[int, list[Edge]] = {}
+    table = zip(*(x.tolist() for x in (pairs.image, pairs.front, pairs.back, rise)), strict=True)
+    for b, front, back, by in table:
+        edges.setdefault(b, []).append((front, back, max(by, 0.0)) if by > -LEAST_CHANGE else (back, front, -by))
+    rows: list[tuple[int, int, int, int, int, int]] = []
+    group = 0
+    for b, mine in edges.items():
+        if all(front < back for front, back, _ in mine):
+            continue
         step = 0
         for slots in _groups(stack.touching[b].tolist()):
-            order = consistent_order(slots, [edge for edge in edges if edge[0] in slots])
+            order = consistent_order(slots, [edge for edge in mine if edge[0] in slots])
             if order == slots:
                 continue
-            rows += [(b, source, target, number, step + n) for n, (source, target) in enumerate(zip(order, slots, strict=True))]
-            step, number = step + len(slots), number + 1
-    table = torch.tensor(rows, dtype=torch.long, device=rise.device).reshape(-1, 5)
-    return _Moves(*table.unbind(1))
+            places = enumerate(zip(order, slots, strict=True), start=step)
+            rows += [(b, source, target, group, len(slots), n) for n, (source, target) in places]
+            step, group = step + len(slots), group + 1
+    image, source, *others = torch.tensor(rows, dtype=torch.long, device=rise.device).reshape(-1, 6).unbind(1)
+    values = stack.placement.colour[image, source], stack.placement.error_reduction[image, source]
+    return _Moves(image, source, *others, *values)
 
 
 def _groups(touching: list[list[bool]]) -> list[list[int]]:
@@ -127,29 +148,32 @@ def _groups(touching: list[list[bool]]) -> list[list[int]]:
     return groups
 
 
-def _moved(stack: Stack, moves: _Moves) -> tuple[Int[Tensor, "k"], Placement]:
-    """The placement with the moves of every group that is explained better then, and the images that changed."""
-    old = stack.placement
-    colour, reduction = _valued(stack, moves)
-    worthless = moves.group[reduction <= 0]
-    pays = ~torch.isin(moves.group, worthless)
-    image, source, target = moves.image[pays], moves.source[pays], moves.target[pays]
+def _worthwhile(stack: Stack, moves: _Moves) -> _Moves:
+    """The moves of the groups in which every object still reduces the error, with their new values."""
+    if len(moves.image) == 0:
+        return moves
+    valued = _valued(stack, moves)
+    pays = ~torch.isin(moves.group, moves.group[valued.error_reduction <= 0])
+    return subset(valued, pays)
+
+
+def _moved(placement: Placement, image: Int[Tensor, "n"], moves: _Moves) -> Placement:
+    """The placement with some of its objects in other slots."""
     fields = {}
     for field in dataclasses.fields(Placement):
-        values = getattr(old, field.name)
+        values = getattr(placement, field.name)
         fields[field.name] = values.clone()
-        fields[field.name][image, target] = values[image, source]
-    fields["colour"][image, target] = colour[pays]
-    fields["error_reduction"][image, target] = reduction[pays]
-    return image.unique(), Placement(**fields)
+        fields[field.name][image, moves.target] = values[image, moves.source]
+    fields["colour"][image, moves.target] = moves.colour
+    fields["error_reduction"][image, moves.target] = moves.error_reduction
+    return Placement(**fields)
 
 
-def _valued(stack: Stack, moves: _Moves) -> tuple[Float[Tensor, "n C"], Float[Tensor, "n"]]:
-    """The colours of the moved objects, and how much each reduces the error behind those before it, as in selection."""
+def _valued(stack: Stack, moves: _Moves) -> _Moves:
+    """The moves with the colours and error reductions that selection would find in the new order."""
     planes = stack.images.clone()
-    colour = stack.placement.colour[moves.image, moves.source].clone()
-    reduction = torch.zeros_like(colour[:, 0])
-    for step in range(int(moves.step.max()) + 1 if len(moves.step) else 0):
+    colour, reduction = moves.colour.clone(), moves.error_reduction.clone()
+    for step in range(int(moves.step.max()) + 1):
         n = (moves.step == step).nonzero()[:, 0]
         image, slot = moves.image[n], moves.source[n]
         windows, shapes = stack.windows(image, slot), stack.shapes(image, slot, slot)
@@ -159,4 +183,4 @@ def _valued(stack: Stack, moves: _Moves) -> tuple[Float[Tensor, "n C"], Float[Te
         texture = shapes.prototype * colour[n][:, None, None]
         reduction[n] = error_fall(Y, Q, bare, shapes.mask, texture).sum(dim=(1, 2, 3))
         windows.paste(planes, torch.cat(occluded(Y, Q, shapes.mask, texture), dim=-1))
-    return colour, reduction
+    return dataclasses.replace(moves, colour=colour, error_reduction=reduction)

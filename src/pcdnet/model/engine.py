@@ -15,7 +15,7 @@ from pcdnet.model.bank import PrototypeBank, soft_clamp
 from pcdnet.model.batch import check_batch
 from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
 from pcdnet.model.composition import compose, instance_labels
-from pcdnet.model.depth import in_depth_order
+from pcdnet.model.depth import in_depth_order, selected_in_depth_order
 from pcdnet.model.placement import Placement, in_front, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
 from pcdnet.model.refinement import better, refine, unexplained
@@ -195,23 +195,21 @@ class Engine(nn.Module):
         """
         given = self.selection_input(images, plan, self.config.peaks_per_prototype, own, training=training)
         selection = select(given, advantages=training)
+        selection = self._in_order(given, selection) if refined else selection
         placement = to_placement(given, selection)
         if refined and self.config.restarts > 0:
             placement = self._refined(given, selection, placement)
-        placement = self._in_order(given, placement) if refined else placement
         for _ in range(self.config.rounds - 1):
             more = self._search_again(given, placement, training=training)
             if more is placement:
                 break
-            placement = self._in_order(given, more) if refined else more
+            ordered = refined and self.config.depth_order
+            placement = in_depth_order(images, given.behind(), plan, more) if ordered else more
         return placement
 
-    def _in_order(self, given: SelectionInput, placement: Placement) -> Placement:
-        """Objects that overlap in the order that the pixels which they share speak for."""
-        if not self.config.depth_order:
-            return placement
-        max_colour = self.config.max_colour if self.config.colour == "least_squares" else None
-        return in_depth_order(given.images, given.behind(), given.plan, placement, max_colour)
+    def _in_order(self, given: SelectionInput, selection: Selection) -> Selection:
+        """Objects that overlap in the order that the pixels they share speak for, if that is asked for."""
+        return selected_in_depth_order(given, selection) if self.config.depth_order else selection
 
     def _refined(self, given: SelectionInput, selection: Selection, placement: Placement) -> Placement:
         """Search the images that greedy selection explains badly with more peaks, sweeps and restarts."""
@@ -221,7 +219,8 @@ class Engine(nn.Module):
         own = None if given.own is None else given.own[open_images]
         peaks = DEEPER_PEAKS * self.config.peaks_per_prototype
         deeper = self.selection_input(given.images[open_images], given.plan, peaks, own)
-        again = refine(deeper, select(deeper), self.config.restarts)
+        again = refine(deeper, self._in_order(deeper, select(deeper)), self.config.restarts)
+        again = self._in_order(deeper, again)
         which, found = better(again, subset(selection, open_images)), to_placement(deeper, again)
         return replaced(placement, open_images[which], subset(found, which))
 

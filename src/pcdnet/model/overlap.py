@@ -72,16 +72,12 @@ class Stack:
     """What is behind all objects."""
     bank: Float[Tensor, "P rows columns 2"]
     """Masks and prototypes with room on every side: objects in the frames of others are cut from these."""
-    max_colour: float | None
-    """Least squares colours objects up to this; None leaves their colours as they are."""
-
     @staticmethod
     def of(
         images: Float[Tensor, "B C H W"],
         bare: Float[Tensor, "B C H W"],
         plan: SearchPlan,
         placement: Placement,
-        max_colour: float | None,
     ) -> Stack:
         """The objects of a placement in images over what is behind them."""
         prototype, row, column = tight_frames(plan, placement)
@@ -96,8 +92,13 @@ class Stack:
             canvas(seen, plan.geometry),
             canvas(bare, plan.geometry),
             canvas(torch.stack([plan.tight.masks, plan.tight.prototypes], dim=1), _around(plan)),
-            max_colour,
         )
+
+    def moved(self, image: Int[Tensor, "b"], placement: Placement) -> Stack:
+        """The same for some of the images, with their objects in other slots."""
+        prototype, row, column = tight_frames(self.plan, placement)
+        near, images, bare = touching(self.plan, placement), self.images[image], self.bare[image]
+        return Stack(placement, self.plan, prototype, row, column, near, images, bare, self.bank)
 
     def windows(self, image: Int[Tensor, "m"], slot: Int[Tensor, "m"]) -> Windows:
         """The frames of the named objects."""
@@ -117,10 +118,14 @@ class Stack:
         shapes: Shapes,
         given: Float[Tensor, "m C"],
     ) -> Float[Tensor, "m C"]:
-        """The colours of objects behind what Y and Q let through, as selection finds them; or the given ones."""
-        if self.max_colour is None:
+        """The colours of objects behind what Y and Q let through, as selection finds them.
+
+        Colours that do not depend on what is in front, the network's and none, are the given ones.
+        """
+        config = self.plan.config
+        if config.colour != "least_squares":
             return given
-        found: Tensor = best_colour(*colour_coefficients(Y, Q, bare, shapes.prototype, shapes.mask), self.max_colour)
+        found: Tensor = best_colour(*colour_coefficients(Y, Q, bare, shapes.prototype, shapes.mask), config.max_colour)
         return found
 
     def overlapping(self) -> Pairs:
@@ -166,7 +171,8 @@ def _order_evidence(stack: Stack, pairs: Pairs) -> Float[Tensor, "m"]:
     back = _View.of(stack, pairs, pairs.back, pairs.front)
     front_first, back_first = front.colour(stack), back.colour(stack)
     front_second, back_second = front.colour(stack, behind=back_first), back.colour(stack, behind=front_first)
-    rise = front.rise(front_first, back_second, back_first, front_second)
+    behind = front.behind(stack, pairs, pairs.front)
+    rise = front.rise(behind, (front_first, front_second), (back_first, back_second))
     shared = (front.own.mask[..., 0] > OPAQUE) & (front.other.mask[..., 0] > OPAQUE) & (rise.abs() > SAME)
     rise = rise.where(shared, torch.nan).flatten(1)
     limit = rise.abs().nanmedian(dim=1, keepdim=True).values
@@ -180,12 +186,12 @@ class _View:
     Y: Float[Tensor, "m h w C"]
     Q: Float[Tensor, "m h w 1"]
     bare: Float[Tensor, "m h w C"]
-    behind: Float[Tensor, "m h w C"]
-    """The background and the objects that stand before it behind the pair."""
     own: Shapes
     other: Shapes
     given: Float[Tensor, "m C"]
     """The colour that the object has."""
+    farther: Bool[Tensor, "m N"]
+    """Which slots hold objects that touch it behind the pair."""
 
     @staticmethod
     def of(stack: Stack, pairs: Pairs, slot: Int[Tensor, "m"], other: Int[Tensor, "m"]) -> _View:
@@ -196,22 +202,24 @@ class _View:
         image, colours = pairs.image, stack.placement.colour
         windows = stack.windows(image, slot)
         content, bare = windows.cut(stack.images), windows.cut(stack.bare)
-        Y, Q, behind = content[..., :-1].clone(), content[..., -1:].clone(), bare.clone()
+        Y, Q = content[..., :-1], content[..., -1:]
         third = stack.touching[image, slot].scatter(1, other[:, None], False)
-        slots = third.any(dim=0).nonzero()[:, 0].tolist()
-        for n in slots:
-            m = (third[:, n] & (pairs.back > n)).nonzero()[:, 0]
-            third_one = torch.full_like(m, n)
-            shapes = stack.shapes(image[m], third_one, slot[m])
-            texture = shapes.prototype * colours[image[m], third_one][:, None, None]
+        number = torch.arange(third.shape[1], device=image.device)
+        for m, n in _one_by_one(third & (number < pairs.back[:, None])):
+            shapes = stack.shapes(image[m], n, slot[m])
+            texture = shapes.prototype * colours[image[m], n][:, None, None]
             Y[m], Q[m] = occluded(Y[m], Q[m], shapes.mask, texture)
-        for n in reversed(slots):
-            m = (third[:, n] & (pairs.back < n)).nonzero()[:, 0]
-            third_one = torch.full_like(m, n)
-            shapes = stack.shapes(image[m], third_one, slot[m])
-            behind[m] = shapes.over(behind[m], colours[image[m], third_one])
         own, second = stack.shapes(image, slot, slot), stack.shapes(image, other, slot)
-        return _View(Y, Q, bare, behind, own, second, colours[image, slot])
+        behind = third & (number > pairs.back[:, None])
+        return _View(Y, Q, bare, own, second, colours[image, slot], behind)
+
+    def behind(self, stack: Stack, pairs: Pairs, slot: Int[Tensor, "m"]) -> Float[Tensor, "m h w C"]:
+        """The background and the objects that stand on it behind the pair."""
+        picture = self.bare.clone()
+        for m, n in reversed(_one_by_one(self.farther)):
+            shapes = stack.shapes(pairs.image[m], n, slot[m])
+            picture[m] = shapes.over(picture[m], stack.placement.colour[pairs.image[m], n])
+        return picture
 
     def colour(self, stack: Stack, behind: Float[Tensor, "m C"] | None = None) -> Float[Tensor, "m C"]:
         """The colour of the object in front of the other one, or behind it in this colour."""
@@ -220,11 +228,25 @@ class _View:
             Y, Q = occluded(Y, Q, self.other.mask, self.other.prototype * behind[:, None, None])
         return stack.colours(Y, Q, self.bare, self.own, self.given)
 
-    def rise(self, own_first: Tensor, other_second: Tensor, other_first: Tensor, own_second: Tensor) -> Tensor:
-        """How much the error of every pixel rises if the other object comes first, in given colours."""
-        now = self.own.over(self.other.over(self.behind, other_second), own_first)
-        then = self.other.over(self.own.over(self.behind, own_second), other_first)
+    def rise(
+        self, behind: Tensor, own: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]
+    ) -> Float[Tensor, "m h w"]:
+        """How much the error of every pixel rises if the other object comes first.
+
+        Each object has two colours: that which it has in front, and that which it has behind.
+        """
+        now = self.own.over(self.other.over(behind, other[1]), own[0])
+        then = self.other.over(self.own.over(behind, own[1]), other[0])
         return ((then - now) * (self.Q * (then + now) - 2 * self.Y)).sum(dim=-1)
+
+
+def _one_by_one(which: Bool[Tensor, "m N"]) -> list[tuple[Int[Tensor, "k"], Int[Tensor, "k"]]]:
+    """The named objects of every pair, front to back: the first of each pair, then the second, as indices."""
+    pair, slot = which.nonzero(as_tuple=True)
+    place = which.cumsum(dim=1)[pair, slot]
+    counts = torch.bincount(place).tolist()[1:]
+    order = place.argsort(stable=True)
+    return list(zip(pair[order].split(counts), slot[order].split(counts), strict=True))
 
 
 def _around(plan: SearchPlan) -> Geometry:
