@@ -227,24 +227,29 @@ class Oracle:
     # --- refinement ----------------------------------------------------------------------------------------
 
     def refine(self, layers: list[Layer]) -> list[Layer]:
-        """Sweeps, then restarts without one object after the other."""
-        layers = self.sweep(layers)
-        struck: set[int] = set()
-        for r in range(self.config.restarts):
-            n = r % self.config.max_objects
-            if r <= self.config.max_objects:
-                struck = set()
-            if self.error(layers) < self.least or n >= len(layers) or len(layers) > CROWD:
-                continue
-            out = layers[n].index
-            struck.add(out)
-            kept = [x.index for x in layers if x.index not in struck and not self.touch(x.index, out)]
-            new = self.sweep(self.select(kept, struck), struck)
+        """Sweeps, then restarts without each object in doubt, of which the best counts; later without more of them."""
+        layers, N = self.sweep(layers), self.config.max_objects
+        for r in range(0, self.config.restarts, N):
+            if self.error(layers) < self.least or len(layers) > CROWD:
+                break
+            places = [n for n, x in enumerate(layers) if self.doubtful(x, self.compose(layers))]
+            tries = []
+            for n in places[: self.config.restarts - r]:
+                struck = {layers[(n + k) % len(layers)].index for k in range(r // N + 1)}
+                near = [x.index for x in layers if x.index in struck or self.touch(x.index, layers[n].index)]
+                kept = [x.index for x in layers if x.index not in near]
+                tries.append(self.sweep(self.select(kept, struck)))
+            new = max(tries, key=_total, default=layers)
             if _total(new) - _total(layers) >= LEAST_CHANGE:
                 layers = new
         return layers
 
-    def sweep(self, layers: list[Layer], struck: set[int] = frozenset()) -> list[Layer]:  # type: ignore[assignment]
+    def doubtful(self, layer: Layer, picture: Tensor) -> bool:
+        """Whether an error that is worth a change is left in an object's frame."""
+        c = self.candidates[layer.index]
+        return bool(self.frame((self.I - picture).square(), c.row, c.column).sum() >= self.least)
+
+    def sweep(self, layers: list[Layer]) -> list[Layer]:
         """Reconsider every object in whose frame an error is left, the others fixed."""
         for _ in range(SWEEPS):
             if self.error(layers) < self.least:
@@ -263,8 +268,7 @@ class Oracle:
         picture = self.compose(layers)
         now: list[Layer | None] = list(layers)
         for n, layer in enumerate(layers):
-            c = self.candidates[layer.index]
-            if self.frame((self.I - picture).square(), c.row, c.column).sum() < self.least:
+            if not self.doubtful(layer, picture):
                 continue
             front, back = [x for x in now[:n] if x], [x for x in now[n + 1 :] if x]
             taken = {x.index for x in front + back}

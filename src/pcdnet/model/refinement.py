@@ -2,7 +2,7 @@
 
 Greedy selection never takes a choice back, not even an early one that covers parts of two objects. Two moves fix
 that: a *sweep* takes out each object in whose frame an error is left and puts in the best candidate near it, or
-none; a *restart* removes one object, with all that lies near it, and selects anew around the rest.
+none; a *restart* removes such an object, with all that lies near it, and selects anew around the rest.
 """
 
 from __future__ import annotations
@@ -33,25 +33,26 @@ def unexplained(given: SelectionInput, selection: Selection) -> Int[Tensor, "n"]
 
 
 def refine(given: SelectionInput, selection: Selection, restarts: int) -> Selection:
-    """A selection that explains every image at least as well as the given one: sweeps, then restarts."""
+    """A selection that explains every image at least as well as the given one: sweeps, then restarts.
+
+    An image's restarts are tried side by side, one for every object in doubt, and the best is adopted if it is better.
+    If an error is left then, and `restarts` allows it, each is tried again with one more object removed beside it.
+    """
     selection = sweep(given, selection)
-    objects = selection.candidate.shape[1]
-    removed = torch.zeros_like(given.candidates.exists)
-    for restart in range(restarts):
-        if restart <= objects:
-            # In the first round each object is removed alone, later one after the other for good.
-            removed = torch.zeros_like(removed)
+    for removed, first in enumerate(range(0, restarts, selection.candidate.shape[1]), start=1):
         images = unexplained(given, selection)
-        candidate = selection.candidate[images, restart % objects]
-        counts = (selection.candidate[images] != EMPTY).sum(dim=1)
-        fit = (candidate != EMPTY) & (counts <= MAX_OBJECTS_TO_RESTART)
-        images, candidate = images[fit], candidate[fit]
         if len(images) == 0:
-            continue
-        removed[images, candidate] = True
-        part = given.subset(images)
-        new = _restart(part, subset(selection, images), candidate, removed[images])
-        selection = _adopt(selection, images, sweep(part, new))
+            break
+        doubtful = _doubtful(given.subset(images), subset(selection, images))
+        doubtful &= (selection.candidate[images] != EMPTY).sum(dim=1, keepdim=True) <= MAX_OBJECTS_TO_RESTART
+        doubtful &= doubtful.cumsum(dim=1) <= restarts - first
+        row, slot = doubtful.nonzero(as_tuple=True)
+        if len(row) == 0:
+            break
+        part = given.subset(images[row])
+        new = sweep(part, _restart(part, subset(selection, images[row]), slot, removed))
+        tried, best = _best(new, row)
+        selection = _adopt(selection, images[tried], subset(new, best))
     return selection
 
 
@@ -88,17 +89,27 @@ def _adopt(selection: Selection, images: Int[Tensor, "n"], new: Selection) -> Se
     return replaced(selection, images[which], subset(new, which))
 
 
-def _restart(
-    given: SelectionInput, selection: Selection, candidate: Int[Tensor, "B"], removed: Bool[Tensor, "B T"]
-) -> Selection:
-    """Select anew without the removed candidates; objects that do not touch the last one removed stay."""
-    image = torch.arange(len(candidate), device=candidate.device)
-    near = overlapping(given, image, candidate) | removed
-    kept = selection.candidate.clone()
+def _restart(given: SelectionInput, selection: Selection, slot: Int[Tensor, "B"], removed: int) -> Selection:
+    """Select anew without the object in a slot, and those in the next ones; objects that do not touch it stay."""
+    image, kept = torch.arange(len(slot), device=slot.device), selection.candidate.clone()
+    counts = (kept != EMPTY).sum(dim=1)
+    gone = torch.zeros_like(given.candidates.exists)
+    for n in range(removed):
+        gone[image, kept[image, (slot + n) % counts]] = True
+    near = overlapping(given, image, kept[image, slot]) | gone
     kept[near.gather(1, kept.clamp(min=0))] = EMPTY
-    exists = given.candidates.exists & ~removed
+    exists = given.candidates.exists & ~gone
     fewer = dataclasses.replace(given, candidates=dataclasses.replace(given.candidates, exists=exists))
     return select(fewer, _packed(kept))
+
+
+def _best(selection: Selection, row: Int[Tensor, "m"]) -> tuple[Int[Tensor, "k"], Int[Tensor, "k"]]:
+    """The rows that selections are for, and the selection of each that reduces the error most."""
+    rows, place = row.unique(return_inverse=True)
+    worth = selection.error_reduction.sum(dim=1)
+    table = worth.new_full((len(rows), len(row)), -torch.inf)
+    table[place, torch.arange(len(row), device=row.device)] = worth
+    return rows, table.argmax(dim=1)
 
 
 def _packed(script: Int[Tensor, "B N"]) -> Int[Tensor, "B N"]:
@@ -145,6 +156,11 @@ def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
         available[image, script[image, n]] = False
         given.occlude(evidence, image, script[image, n], colours[image, n])
     return _packed(script)
+
+
+def _doubtful(given: SelectionInput, selection: Selection) -> Bool[Tensor, "B N"]:
+    """The objects in whose frames an error is left that is worth a change."""
+    return (selection.candidate != EMPTY) & (_painted(given, selection)[2] >= _least(given))
 
 
 def _painted(
