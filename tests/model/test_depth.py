@@ -107,7 +107,9 @@ def test_greedy_alone_calls_what_removes_most_error_the_nearest() -> None:
         model(depth_order=False)(painted(things)[None]),
     ):
         assert objects(found)[0][0] == BIG
-    assert not any(Config.preset(f"{name}-paper").model.depth_order for name in ("tetrominoes", "space-invaders", "ngsim"))
+    assert not any(
+        Config.preset(f"{name}-paper").model.depth_order for name in ("tetrominoes", "space-invaders", "ngsim")
+    )
 
 
 @torch.no_grad()

@@ -227,14 +227,13 @@ class Oracle:
     # --- refinement ----------------------------------------------------------------------------------------
 
     def refine(self, layers: list[Layer]) -> list[Layer]:
-        """Sweeps, then restarts without each object in doubt, of which the best counts; later without more of them."""
+        """Sweeps, then restarts without each object, of which the best counts; later without more of them."""
         layers, N = self.sweep(layers), self.config.max_objects
         for r in range(0, self.config.restarts, N):
             if self.error(layers) < self.least or len(layers) > CROWD:
                 break
-            places = [n for n, x in enumerate(layers) if self.doubtful(x, self.compose(layers))]
             tries = []
-            for n in places[: self.config.restarts - r]:
+            for n in range(min(len(layers), self.config.restarts - r)):
                 struck = {layers[(n + k) % len(layers)].index for k in range(r // N + 1)}
                 near = [x.index for x in layers if x.index in struck or self.touch(x.index, layers[n].index)]
                 kept = [x.index for x in layers if x.index not in near]

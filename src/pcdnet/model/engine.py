@@ -219,8 +219,11 @@ class Engine(nn.Module):
         own = None if given.own is None else given.own[open_images]
         peaks = DEEPER_PEAKS * self.config.peaks_per_prototype
         deeper = self.selection_input(given.images[open_images], given.plan, peaks, own)
-        again = refine(deeper, self._in_order(deeper, select(deeper)), self.config.restarts)
-        again = self._in_order(deeper, again)
+        start = self._in_order(deeper, select(deeper))
+        again = refine(deeper, start, self.config.restarts)
+        changed = (again.candidate != start.candidate).any(dim=1).nonzero()[:, 0]
+        if len(changed):
+            again = replaced(again, changed, self._in_order(deeper.subset(changed), subset(again, changed)))
         which, found = better(again, subset(selection, open_images)), to_placement(deeper, again)
         return replaced(placement, open_images[which], subset(found, which))
 

@@ -55,9 +55,9 @@ class Inspection:
     steps: tuple[Step, ...]
     """The choices in their order; the last step chooses nothing."""
     error: float
-    """The squared error of the final decomposition, after refinement."""
+    """The squared error of the final decomposition, after refinement and in depth order."""
     refined: bool
-    """Whether refinement found something better than these steps."""
+    """Whether refinement, or another depth order, made something else of these steps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -105,7 +105,7 @@ def locate(model: PCDNet, image: Float[Tensor, "C H W"], prototype: int) -> Loca
 
 def _end(model: PCDNet, image: Float[Tensor, "C H W"], steps: list[Step]) -> tuple[float, bool]:
     """The error of the final decomposition, and whether it is another than that of the steps."""
-    if model.config.restarts == 0:
+    if model.config.restarts == 0 and not model.config.depth_order:
         return steps[-1].error, False
     layers = model.explain(image[None], None, training=False, refined=True)
     where = layers.placement

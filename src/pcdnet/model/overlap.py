@@ -72,6 +72,7 @@ class Stack:
     """What is behind all objects."""
     bank: Float[Tensor, "P rows columns 2"]
     """Masks and prototypes with room on every side: objects in the frames of others are cut from these."""
+
     @staticmethod
     def of(
         images: Float[Tensor, "B C H W"],
@@ -228,9 +229,7 @@ class _View:
             Y, Q = occluded(Y, Q, self.other.mask, self.other.prototype * behind[:, None, None])
         return stack.colours(Y, Q, self.bare, self.own, self.given)
 
-    def rise(
-        self, behind: Tensor, own: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]
-    ) -> Float[Tensor, "m h w"]:
+    def rise(self, behind: Tensor, own: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Float[Tensor, "m h w"]:
         """How much the error of every pixel rises if the other object comes first.
 
         Each object has two colours: that which it has in front, and that which it has behind.

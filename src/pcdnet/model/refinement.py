@@ -2,7 +2,7 @@
 
 Greedy selection never takes a choice back, not even an early one that covers parts of two objects. Two moves fix
 that: a *sweep* takes out each object in whose frame an error is left and puts in the best candidate near it, or
-none; a *restart* removes such an object, with all that lies near it, and selects anew around the rest.
+none; a *restart* removes one object, with all that lies near it, and selects anew around the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from pcdnet.model.composition import paint
 from pcdnet.model.evidence import Evidence
 from pcdnet.model.selection import EMPTY, Selection, SelectionInput, overlapping, replaced, select, subset
-from pcdnet.model.windows import Frames, canvas
+from pcdnet.model.windows import Frames, canvas, uncanvas
 
 LEAST_CHANGE = 1e-3
 """A change must reduce the squared error by at least this much (or by `min_error_reduction`): less may be rounding."""
@@ -35,7 +35,7 @@ def unexplained(given: SelectionInput, selection: Selection) -> Int[Tensor, "n"]
 def refine(given: SelectionInput, selection: Selection, restarts: int) -> Selection:
     """A selection that explains every image at least as well as the given one: sweeps, then restarts.
 
-    An image's restarts are tried side by side, one for every object in doubt, and the best is adopted if it is better.
+    An image's restarts are tried side by side, one for every object, and the best is adopted if it is better.
     If an error is left then, and `restarts` allows it, each is tried again with one more object removed beside it.
     """
     selection = sweep(given, selection)
@@ -43,10 +43,9 @@ def refine(given: SelectionInput, selection: Selection, restarts: int) -> Select
         images = unexplained(given, selection)
         if len(images) == 0:
             break
-        doubtful = _doubtful(given.subset(images), subset(selection, images))
-        doubtful &= (selection.candidate[images] != EMPTY).sum(dim=1, keepdim=True) <= MAX_OBJECTS_TO_RESTART
-        doubtful &= doubtful.cumsum(dim=1) <= restarts - first
-        row, slot = doubtful.nonzero(as_tuple=True)
+        exists = selection.candidate[images] != EMPTY
+        exists &= exists.sum(dim=1, keepdim=True) <= MAX_OBJECTS_TO_RESTART
+        row, slot = exists[:, : restarts - first].nonzero(as_tuple=True)
         if len(row) == 0:
             break
         part = given.subset(images[row])
@@ -129,9 +128,9 @@ def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     available[chosen, script[chosen, slot]] = False
     doubtful = exists & (left >= _least(given))
     for n in range(script.shape[1]):
-        image = exists[:, n].nonzero()[:, 0]
-        if len(image) == 0:
+        if not doubtful[:, n:].any():
             break
+        image = exists[:, n].nonzero()[:, 0]
         # Take the object out of what is behind: show again what its frame covered.
         windows = given.windows(image, script[image, n])
         windows.paste(behind, covered[image, n])
@@ -158,11 +157,6 @@ def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     return _packed(script)
 
 
-def _doubtful(given: SelectionInput, selection: Selection) -> Bool[Tensor, "B N"]:
-    """The objects in whose frames an error is left that is worth a change."""
-    return (selection.candidate != EMPTY) & (_painted(given, selection)[2] >= _least(given))
-
-
 def _painted(
     given: SelectionInput, selection: Selection
 ) -> tuple[Float[Tensor, "B Y X C"], Float[Tensor, "B N h w C"], Float[Tensor, "B N"]]:
@@ -174,7 +168,8 @@ def _painted(
     p = candidates.prototype(index)
     textures = bank.prototypes[p][..., None] * selection.colour[:, :, None, None]
     covered = paint(picture, textures, bank.masks[p], frames)
-    error = (canvas(given.images, geometry) - picture).square().sum(dim=-1, keepdim=True)
+    # What is painted outside the image is no error.
+    error = canvas((given.images - uncanvas(picture, geometry)).square().sum(dim=1, keepdim=True), geometry)
     left = torch.zeros_like(selection.error_reduction)
     for n in range(left.shape[1]):
         windows = frames.nth(n)
