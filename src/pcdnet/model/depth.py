@@ -3,8 +3,11 @@
 Greedy selection takes the object that removes most error first, and so calls it the nearest: of two objects that
 overlap this is chance. Here every overlapping pair is judged by itself (see `overlap`). Objects that touch, directly
 or through others, form a group. The pairs of a group, those with the clearest evidence first, make one consistent
-order, and it is adopted if the error of the group falls. Groups share no pixel, so each keeps its slots in the whole
-order: what touches nothing never moves.
+order; it is adopted if every object of the group still reduces the error there. Groups share no pixel, so each keeps
+its slots in the whole order: what touches nothing never moves.
+
+Where the bank fits the image, the squared error never rises. Where it does not, it may, a little: then the pixels know
+better, see `order_evidence`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ and the cost goes with the number of pairs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -132,10 +133,20 @@ class Stack:
     def overlapping(self) -> Pairs:
         """The pairs whose masks, above a half, share a pixel of the image."""
         pairs = Pairs(*self.touching.triu().nonzero(as_tuple=True))
+        shared = [self._share(part) for part in self.chunks(pairs)]
+        return pairs[torch.cat(shared)] if shared else pairs
+
+    def _share(self, pairs: Pairs) -> Bool[Tensor, "m"]:
         inside = self.windows(pairs.image, pairs.front).cut(self.images)[..., -1:] > 0
         one = self.shapes(pairs.image, pairs.front, pairs.front).mask > OPAQUE
         two = self.shapes(pairs.image, pairs.back, pairs.front).mask > OPAQUE
-        return pairs[(inside & one & two).flatten(1).any(dim=1)]
+        return (inside & one & two).flatten(1).any(dim=1)
+
+    def chunks(self, pairs: Pairs) -> Iterator[Pairs]:
+        """The pairs, a few at a time."""
+        (h, w), planes = self.plan.geometry.frame, self.images.shape[-1]
+        most = max(1, PAIR_BYTES // (h * w * planes * self.images.element_size()))
+        return (pairs[start : start + most] for start in range(0, len(pairs), most))
 
 
 def tight_frames(plan: SearchPlan, placement: Placement) -> tuple[Tensor, Tensor, Tensor]:
@@ -161,9 +172,7 @@ def order_evidence(stack: Stack, pairs: Pairs) -> Float[Tensor, "m"]:
     It is the squared error that the other order would add, but no pixel counts for more than the median one: where a
     prototype fits an object badly, in a highlight or a hole, a few pixels would otherwise outvote all others.
     """
-    (h, w), planes = stack.plan.geometry.frame, stack.images.shape[-1]
-    most = max(1, PAIR_BYTES // (h * w * planes * stack.images.element_size()))
-    parts = [_order_evidence(stack, pairs[start : start + most]) for start in range(0, len(pairs), most)]
+    parts = [_order_evidence(stack, part) for part in stack.chunks(pairs)]
     return torch.cat(parts) if parts else stack.images.new_zeros(0)
 
 
