@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from itertools import permutations
 
 import pytest
@@ -33,7 +34,7 @@ def bank(dtype: torch.dtype = torch.float32) -> PrototypeBank:
     return PrototypeBank(texture.to(dtype) * masks, masks)
 
 
-def painted(things: list[Thing], dtype: torch.dtype = torch.float32) -> Tensor:
+def painted(things: Sequence[Thing], dtype: torch.dtype = torch.float32) -> Tensor:
     """An image of things (prototype, row, column, colour), front to back, over black."""
     image, shapes = torch.zeros(3, *SIZE, dtype=dtype), bank(dtype)
     for p, row, column, colour in reversed(things):

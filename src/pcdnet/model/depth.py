@@ -64,11 +64,11 @@ def _ordered(
         placement = _moved(placement, rows, moves)
         slots[rows, moves.target] = slots[rows, moves.source]
         # Two objects that have changed places would be judged as before: only larger groups are looked at again.
-        large = moves.image[moves.size > 2].unique()
-        if len(large) == 0:
-            break
         moved = torch.zeros_like(stack.placement.exists)
         moved[moves.image, moves.target] = moves.size > 2
+        large = moved.any(dim=1).nonzero()[:, 0]
+        if len(large) == 0:
+            break
         image, moved = image[large], moved[large]
         stack = stack.moved(large, subset(placement, image))
         pairs = stack.overlapping()
@@ -132,9 +132,9 @@ def _moves(stack: Stack, pairs: Pairs, rise: Float[Tensor, "m"]) -> _Moves:
             places = enumerate(zip(order, slots, strict=True), start=step)
             rows += [(b, source, target, group, len(slots), n) for n, (source, target) in places]
             step, group = step + len(slots), group + 1
-    image, source, *others = torch.tensor(rows, dtype=torch.long, device=rise.device).reshape(-1, 6).unbind(1)
-    values = stack.placement.colour[image, source], stack.placement.error_reduction[image, source]
-    return _Moves(image, source, *others, *values)
+    columns = torch.tensor(rows, dtype=torch.long, device=rise.device).reshape(-1, 6).unbind(1)
+    colours, reductions = stack.placement.colour, stack.placement.error_reduction
+    return _Moves(*columns, colours[columns[:2]], reductions[columns[:2]])  # type: ignore[call-arg]  # six columns
 
 
 def _groups(touching: list[list[bool]]) -> list[list[int]]:

@@ -254,7 +254,7 @@ def _one_by_one(which: Bool[Tensor, "m N"]) -> list[tuple[Int[Tensor, "k"], Int[
     place = which.cumsum(dim=1)[pair, slot]
     counts = torch.bincount(place).tolist()[1:]
     order = place.argsort(stable=True)
-    return list(zip(pair[order].split(counts), slot[order].split(counts), strict=True))
+    return list(zip(torch.split(pair[order], counts), torch.split(slot[order], counts), strict=True))
 
 
 def _around(plan: SearchPlan) -> Geometry:

@@ -50,7 +50,7 @@ def refine(given: SelectionInput, selection: Selection, restarts: int) -> Select
             break
         part = given.subset(images[row])
         new = sweep(part, _restart(part, subset(selection, images[row]), slot, removed))
-        tried, best = _best(new, row)
+        tried, best = _best(new, row, len(images))
         selection = _adopt(selection, images[tried], subset(new, best))
     return selection
 
@@ -102,13 +102,14 @@ def _restart(given: SelectionInput, selection: Selection, slot: Int[Tensor, "B"]
     return select(fewer, _packed(kept))
 
 
-def _best(selection: Selection, row: Int[Tensor, "m"]) -> tuple[Int[Tensor, "k"], Int[Tensor, "k"]]:
-    """The rows that selections are for, and the selection of each that reduces the error most."""
-    rows, place = row.unique(return_inverse=True)
+def _best(selection: Selection, row: Int[Tensor, "m"], rows: int) -> tuple[Int[Tensor, "k"], Int[Tensor, "k"]]:
+    """The rows, of so many, that selections are for, and the selection of each that reduces the error most."""
     worth = selection.error_reduction.sum(dim=1)
-    table = worth.new_full((len(rows), len(row)), -torch.inf)
-    table[place, torch.arange(len(row), device=row.device)] = worth
-    return rows, table.argmax(dim=1)
+    table = worth.new_full((rows, len(row)), -torch.inf)
+    table[row, torch.arange(len(row), device=row.device)] = worth
+    most, best = table.max(dim=1)
+    tried = (most > -torch.inf).nonzero()[:, 0]
+    return tried, best[tried]
 
 
 def _packed(script: Int[Tensor, "B N"]) -> Int[Tensor, "B N"]:
