@@ -310,16 +310,36 @@ class Oracle:
     def order_evidence(self, layers: list[Layer], i: int, j: int) -> float:
         """What the other order of two objects adds to the error of the pixels they share, none above the median."""
         front, back = [x for n, x in enumerate(layers[:j]) if n != i], layers[j + 1 :]
-        errors = []
-        for pair in ((i, j), (j, i)):
-            stack = list(front)
-            for n in pair:
-                stack.append(Layer(layers[n].index, self.try_out(stack, layers[n].index, [])[1], 0))
-            errors.append((self.I - self.compose(stack + back)).square().sum(0))
-        one, two = (self.candidates[layers[n].index].M > OPAQUE for n in (i, j))
-        rise = (errors[1] - errors[0])[one & two]
+        one, two = (
+            Layer(layers[a].index, self.lone_colour(front, layers[a], layers[b]), 0) for a, b in ((i, j), (j, i))
+        )
+        orders = [*front, one, two, *back], [*front, two, one, *back]
+        errors = [(self.I - self.compose(stack)).square().sum(0) for stack in orders]
+        both = (self.candidates[layers[i].index].M > OPAQUE) & (self.candidates[layers[j].index].M > OPAQUE)
+        rise = (errors[1] - errors[0])[both]
         rise = rise[rise.abs() > SAME]
         return float(rise.clamp(-rise.abs().median(), rise.abs().median()).sum()) if len(rise) else 0.0
+
+    def lone_colour(self, front: list[Layer], layer: Layer, other: Layer) -> Tensor:
+        """The colour of least absolute error in the pixels that an object covers and the other one does not."""
+        c = self.candidates[layer.index]
+        if c.colour is not None:
+            return layer.colour
+        tau, X = torch.ones_like(c.M), self.I
+        for x in front:
+            f = self.candidates[x.index]
+            X = X - tau * f.M * f.T * x.colour[:, None, None]
+            tau = tau * (1 - f.M)
+        use = (c.M > OPAQUE) & (self.candidates[other.index].M <= OPAQUE) & (tau.square() > OPAQUE) & (c.M * c.T > 0)
+        weight = (c.M * c.T)[use]
+        if len(weight) == 0:
+            return layer.colour
+        found = []
+        for rest in X / tau - (1 - c.M) * self.B:
+            ratio, order = (rest[use] / weight).sort()
+            mass = weight[order].cumsum(0)
+            found.append(ratio[int((mass < mass[-1] / 2).sum())])
+        return torch.stack(found).clamp(0, self.config.max_colour)
 
     def valued(self, script: list[int]) -> list[Layer]:
         """Candidates in a given order, each in the best colour behind those before it."""

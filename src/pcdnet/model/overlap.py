@@ -1,9 +1,8 @@
 """Overlap: what the pixels that two objects share say about which of them is in front.
 
 A pair is looked at in the frames of its two objects, both ways round, with the same other objects in front of it and
-behind it. The one in front is coloured by all that is seen of it, the one behind by what the front one leaves: an
-object that is partly hidden gets a wrong colour where it is taken for the front one. Everything is read from windows,
-and the cost goes with the number of pairs.
+behind it. Each is coloured by the pixels that it alone covers: an object that is partly hidden gets a wrong colour
+where it is taken for the front one. Everything is read from windows, and the cost goes with the number of pairs.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from pcdnet.config import ModelConfig
 from pcdnet.model.composition import OPAQUE
-from pcdnet.model.evidence import best_colour, colour_coefficients, occluded
+from pcdnet.model.evidence import TINY, best_colour, colour_coefficients, occluded
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.placement import Placement
 from pcdnet.model.plan import SearchPlan
@@ -179,10 +179,8 @@ def order_evidence(stack: Stack, pairs: Pairs) -> Float[Tensor, "m"]:
 def _order_evidence(stack: Stack, pairs: Pairs) -> Float[Tensor, "m"]:
     front = _View.of(stack, pairs, pairs.front, pairs.back)
     back = _View.of(stack, pairs, pairs.back, pairs.front)
-    front_first, back_first = front.colour(stack), back.colour(stack)
-    front_second, back_second = front.colour(stack, behind=back_first), back.colour(stack, behind=front_first)
-    behind = front.behind(stack, pairs, pairs.front)
-    rise = front.rise(behind, (front_first, front_second), (back_first, back_second))
+    colours = [view.colour(stack.plan.config) for view in (front, back)]
+    rise = front.rise(front.behind(stack, pairs, pairs.front), *colours)
     shared = (front.own.mask[..., 0] > OPAQUE) & (front.other.mask[..., 0] > OPAQUE) & (rise.abs() > SAME)
     rise = rise.where(shared, torch.nan).flatten(1)
     limit = rise.abs().nanmedian(dim=1, keepdim=True).values
@@ -231,20 +229,29 @@ class _View:
             picture[m] = shapes.over(picture[m], stack.placement.colour[pairs.image[m], n])
         return picture
 
-    def colour(self, stack: Stack, behind: Float[Tensor, "m C"] | None = None) -> Float[Tensor, "m C"]:
-        """The colour of the object in front of the other one, or behind it in this colour."""
-        Y, Q = self.Y, self.Q
-        if behind is not None:
-            Y, Q = occluded(Y, Q, self.other.mask, self.other.prototype * behind[:, None, None])
-        return stack.colours(Y, Q, self.bare, self.own, self.given)
+    def colour(self, config: ModelConfig) -> Float[Tensor, "m C"]:
+        """The colour of the object by the pixels that it alone covers, so that it is the same in either order.
 
-    def rise(self, behind: Tensor, own: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Float[Tensor, "m h w"]:
-        """How much the error of every pixel rises if the other object comes first.
-
-        Each object has two colours: that which it has in front, and that which it has behind.
+        Of all colours it leaves the least absolute error: that is a weighted median, and no few pixels bend it.
         """
-        now = self.own.over(self.other.over(behind, other[1]), own[0])
-        then = self.other.over(self.own.over(behind, own[1]), other[0])
+        if config.colour != "least_squares":
+            return self.given
+        M, MT = self.own.mask, self.own.mask * self.own.prototype
+        alone = (M > OPAQUE) & (self.other.mask <= OPAQUE) & (self.Q > OPAQUE) & (MT > 0)
+        rest = self.Y / self.Q.clamp(min=TINY) - (1 - M) * self.bare
+        ratio = (rest / MT.clamp(min=TINY)).where(alone, 0).flatten(1, 2)
+        ratio, order = ratio.sort(dim=1)
+        weight = MT.where(alone, 0).flatten(1, 2).expand_as(ratio).gather(1, order).cumsum(dim=1)
+        middle = (weight < weight[:, -1:] / 2).sum(dim=1, keepdim=True).clamp(max=ratio.shape[1] - 1)
+        found = ratio.gather(1, middle)[:, 0].clamp(0, config.max_colour)
+        return found.where(weight[:, -1] > 0, self.given)
+
+    def rise(
+        self, behind: Float[Tensor, "m h w C"], own: Float[Tensor, "m C"], other: Float[Tensor, "m C"]
+    ) -> Float[Tensor, "m h w"]:
+        """How much the error of every pixel rises if the other object comes first, in these colours."""
+        now = self.own.over(self.other.over(behind, other), own)
+        then = self.other.over(self.own.over(behind, own), other)
         return ((then - now) * (self.Q * (then + now) - 2 * self.Y)).sum(dim=-1)
 
 
