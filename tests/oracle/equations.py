@@ -308,7 +308,7 @@ class Oracle:
         return self.touch(layers[i].index, layers[j].index) and bool((one & two).any())
 
     def order_evidence(self, layers: list[Layer], i: int, j: int) -> float:
-        """What the other order of two objects adds to the error of the pixels they share, none above the median."""
+        """What the other order of two objects adds to the error of the median pixel they share, times their number."""
         front, back = [x for n, x in enumerate(layers[:j]) if n != i], layers[j + 1 :]
         one, two = (
             Layer(layers[a].index, self.lone_colour(front, layers[a], layers[b]), 0) for a, b in ((i, j), (j, i))
@@ -318,7 +318,7 @@ class Oracle:
         both = (self.candidates[layers[i].index].M > OPAQUE) & (self.candidates[layers[j].index].M > OPAQUE)
         rise = (errors[1] - errors[0])[both]
         rise = rise[rise.abs() > SAME]
-        return float(rise.clamp(-rise.abs().median(), rise.abs().median()).sum()) if len(rise) else 0.0
+        return float(len(rise) * (rise.median() - (-rise).median()) / 2) if len(rise) else 0.0
 
     def lone_colour(self, front: list[Layer], layer: Layer, other: Layer) -> Tensor:
         """The colour of least absolute error in the pixels that an object covers and the other one does not."""

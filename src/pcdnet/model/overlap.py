@@ -169,8 +169,8 @@ def touching(plan: SearchPlan, placement: Placement) -> Bool[Tensor, "B N N"]:
 def order_evidence(stack: Stack, pairs: Pairs) -> Float[Tensor, "m"]:
     """By how much the pixels that the two objects of each pair share speak for their order; negative: against it.
 
-    It is the squared error that the other order would add, but no pixel counts for more than the median one: where a
-    prototype fits an object badly, in a highlight or a hole, a few pixels would otherwise outvote all others.
+    It is the squared error that the other order would add in the median pixel, times their number: where a prototype
+    fits an object badly, in a highlight or a hole, a few pixels would otherwise outvote all others.
     """
     parts = [_order_evidence(stack, part) for part in stack.chunks(pairs)]
     return torch.cat(parts) if parts else stack.images.new_zeros(0)
@@ -183,8 +183,9 @@ def _order_evidence(stack: Stack, pairs: Pairs) -> Float[Tensor, "m"]:
     rise = front.rise(front.behind(stack, pairs, pairs.front), *colours)
     shared = (front.own.mask[..., 0] > OPAQUE) & (front.other.mask[..., 0] > OPAQUE) & (rise.abs() > SAME)
     rise = rise.where(shared, torch.nan).flatten(1)
-    limit = rise.abs().nanmedian(dim=1, keepdim=True).values
-    return torch.minimum(torch.maximum(rise, -limit), limit).nansum(dim=1)
+    # The mean of the lower and the upper median: the two orders of a pair must say the same.
+    median = (rise.nanmedian(dim=1).values - (-rise).nanmedian(dim=1).values) / 2
+    return shared.flatten(1).sum(dim=1) * median.nan_to_num()
 
 
 @dataclass(frozen=True, slots=True)
