@@ -48,6 +48,8 @@ class ModelConfig:
     """How often an image that greedy selection explains badly is searched again at most; 0 turns refinement off."""
     rounds: int = 1
     """How often places are proposed: from the second time on, for what is left over, which finds small things."""
+    depth_order: bool = True
+    """Whether the pixels that objects share decide which is in front; otherwise it is the one that was found first."""
     overhang: float = 0.5
     """How much of the smallest frame that holds every object may lie outside the image, as a share of its sides."""
     max_colour: float = 1.5

@@ -31,6 +31,7 @@ def setting(
     *,
     background: Background = "black",
     restarts: int = 0,
+    depth_order: bool = False,
     **fields: Any,
 ) -> tuple[PCDNet, Tensor]:
     """A small model and an image of three objects, some of them overlapping."""
@@ -45,6 +46,7 @@ def setting(
         background=background,
         min_error_reduction=0.1,
         restarts=restarts,
+        depth_order=depth_order,
         **fields,
     )
     model, image = PCDNet.from_bank(bank, config), random_scene(rng, bank, SIZE, 3, 3, 0.02)
@@ -65,6 +67,7 @@ def street(seed: int) -> tuple[PCDNet, Tensor]:
         background="still",
         min_error_reduction=1.0,
         restarts=0,
+        depth_order=False,
         **STRICT,
     )
     return PCDNet.from_bank(bank, config), random_scene(rng, bank, size, 3, 20, 0.01)
@@ -224,14 +227,15 @@ def test_rivals_are_sorted_and_of_different_prototypes() -> None:
             assert all(rival.error_reduction <= step.chosen.error_reduction + 1e-4 for rival in step.rivals)
 
 
-def test_refinement_is_reported_where_it_changed_something() -> None:
+@pytest.mark.parametrize(("restarts", "depth_order"), [(6, False), (0, True)])
+def test_refinement_and_depth_order_are_reported_where_they_changed_something(restarts: int, depth_order: bool) -> None:
     reported = 0
-    for seed in range(6):
-        model, image = setting(seed, restarts=6)
+    for seed in range(6 if restarts else 30):
+        model, image = setting(seed, restarts=restarts, depth_order=depth_order)
         seen = inspect(model, image)
         if seen.refined:
             assert seen.error < seen.steps[-1].error
         else:
             assert seen.error == pytest.approx(seen.steps[-1].error, rel=1e-3, abs=1e-2)
         reported += seen.refined
-    assert 0 < reported < 6
+    assert 0 < reported < seed + 1

@@ -53,11 +53,14 @@ def test_no_image_is_explained_worse(colour: str, background: Background) -> Non
 @torch.no_grad()
 def test_a_refined_selection_is_worth_what_it_says() -> None:
     """Followed as a script, it reduces the error by as much: its colours hold for what is in front alone."""
-    given, greedy = search(1, background="still")
-    found = refine(given, greedy, restarts=6)
-    assert (found.candidate != greedy.candidate).any()
-    again = select(given, found.candidate)
-    torch.testing.assert_close(again.error_reduction, found.error_reduction, atol=1e-4, rtol=1e-4)
+    changed = False
+    for seed in range(4):
+        given, greedy = search(seed, background="still")
+        found = refine(given, greedy, restarts=6)
+        changed |= bool((found.candidate != greedy.candidate).any())
+        again = select(given, found.candidate)
+        torch.testing.assert_close(again.error_reduction, found.error_reduction, atol=1e-4, rtol=1e-4)
+    assert changed
 
 
 @torch.no_grad()

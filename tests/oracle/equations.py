@@ -19,6 +19,7 @@ Network = Callable[[Tensor, int, int, int], Tensor]
 """From the masked image, the prototype and the position of its frame to a colour."""
 DEEPER, SWEEPS, CROWD, LEAST_CHANGE = 4, 2, 8, 1e-3
 REACH, LEAST_FALL = 0.25, 1e-3
+ORDERINGS, OPAQUE, SAME = 3, 0.5, 1e-6
 
 
 @dataclass
@@ -68,10 +69,11 @@ class Oracle:
         self.candidates = self.propose(self.config.peaks_per_prototype)
         layers = self.select([], set())
         self.unrefined = self.objects(layers)
+        layers = self.in_depth_order(layers) if refine else layers
         if refine and self.config.restarts and self.error(layers) >= self.least:
             plain, plain_candidates = layers, self.candidates
             self.candidates = self.propose(DEEPER * self.config.peaks_per_prototype)
-            layers = self.refine(self.select([], set()))
+            layers = self.in_depth_order(self.refine(self.in_depth_order(self.select([], set()))))
             if _total(layers) - _total(plain) < LEAST_CHANGE:
                 layers, self.candidates = plain, plain_candidates
         layers = [x for x in layers if self.inside(self.candidates[x.index]) >= self.config.min_inside * (1 - 1e-4)]
@@ -230,24 +232,28 @@ class Oracle:
     # --- refinement ----------------------------------------------------------------------------------------
 
     def refine(self, layers: list[Layer]) -> list[Layer]:
-        """Sweeps, then restarts without one object after the other."""
-        layers = self.sweep(layers)
-        struck: set[int] = set()
-        for r in range(self.config.restarts):
-            n = r % self.config.max_objects
-            if r <= self.config.max_objects:
-                struck = set()
-            if self.error(layers) < self.least or n >= len(layers) or len(layers) > CROWD:
-                continue
-            out = layers[n].index
-            struck.add(out)
-            kept = [x.index for x in layers if x.index not in struck and not self.touch(x.index, out)]
-            new = self.sweep(self.select(kept, struck), struck)
+        """Sweeps, then restarts without each object, of which the best counts; later without more of them."""
+        layers, N = self.sweep(layers), self.config.max_objects
+        for r in range(0, self.config.restarts, N):
+            if self.error(layers) < self.least or len(layers) > CROWD:
+                break
+            tries = []
+            for n in range(min(len(layers), self.config.restarts - r)):
+                struck = {layers[(n + k) % len(layers)].index for k in range(r // N + 1)}
+                near = [x.index for x in layers if x.index in struck or self.touch(x.index, layers[n].index)]
+                kept = [x.index for x in layers if x.index not in near]
+                tries.append(self.sweep(self.select(kept, struck)))
+            new = max(tries, key=_total, default=layers)
             if _total(new) - _total(layers) >= LEAST_CHANGE:
                 layers = new
         return layers
 
-    def sweep(self, layers: list[Layer], struck: set[int] = frozenset()) -> list[Layer]:  # type: ignore[assignment]
+    def doubtful(self, layer: Layer, picture: Tensor) -> bool:
+        """Whether an error that is worth a change is left in an object's frame."""
+        c = self.candidates[layer.index]
+        return bool(self.frame((self.I - picture).square(), c.row, c.column).sum() >= self.least)
+
+    def sweep(self, layers: list[Layer]) -> list[Layer]:
         """Reconsider every object in whose frame an error is left, the others fixed."""
         for _ in range(SWEEPS):
             if self.error(layers) < self.least:
@@ -266,8 +272,7 @@ class Oracle:
         picture = self.compose(layers)
         now: list[Layer | None] = list(layers)
         for n, layer in enumerate(layers):
-            c = self.candidates[layer.index]
-            if self.frame((self.I - picture).square(), c.row, c.column).sum() < self.least:
+            if not self.doubtful(layer, picture):
                 continue
             front, back = [x for x in now[:n] if x], [x for x in now[n + 1 :] if x]
             taken = {x.index for x in front + back}
@@ -280,6 +285,83 @@ class Oracle:
                 now[n] = Layer(t, colour, gain) if gain > 0 else None
         return [x.index for x in now if x]
 
+    # --- depth order ---------------------------------------------------------------------------------------
+
+    def in_depth_order(self, layers: list[Layer]) -> list[Layer]:
+        """Objects that overlap in the order that the pixels they share speak for, group by group."""
+        for _ in range(ORDERINGS if self.config.depth_order else 0):
+            edges = [
+                (i, j, self.order_evidence(layers, i, j)) for j in range(len(layers)) for i in range(j)
+                if self.share(layers, i, j)
+            ]  # fmt: skip
+            new = list(layers)
+            for group in self.groups(layers):
+                mine = [(i, j, e) if e > -LEAST_CHANGE else (j, i, -e) for i, j, e in edges if i in group]
+                order = _consistent(group, sorted(mine, key=lambda edge: -edge[2]))
+                valued = self.valued([layers[n].index for n in order])
+                if order != group and all(x.error_reduction > 0 for x in valued):
+                    for slot, layer in zip(group, valued, strict=True):
+                        new[slot] = layer
+            if [x.index for x in new] == [x.index for x in layers]:
+                break
+            layers = new
+        return layers
+
+    def share(self, layers: list[Layer], i: int, j: int) -> bool:
+        """Whether two masks, above a half, share a pixel."""
+        one, two = (self.candidates[layers[n].index].M > OPAQUE for n in (i, j))
+        return self.touch(layers[i].index, layers[j].index) and bool((one & two).any())
+
+    def order_evidence(self, layers: list[Layer], i: int, j: int) -> float:
+        """What the other order of two objects adds to the error of the median pixel they share, times their number."""
+        front, back = [x for n, x in enumerate(layers[:j]) if n != i], layers[j + 1 :]
+        one, two = (
+            Layer(layers[a].index, self.lone_colour(front, layers[a], layers[b]), 0) for a, b in ((i, j), (j, i))
+        )
+        orders = [*front, one, two, *back], [*front, two, one, *back]
+        errors = [(self.I - self.compose(stack)).square().sum(0) for stack in orders]
+        both = (self.candidates[layers[i].index].M > OPAQUE) & (self.candidates[layers[j].index].M > OPAQUE)
+        rise = (errors[1] - errors[0])[both]
+        rise = rise[rise.abs() > SAME]
+        return float(len(rise) * (rise.median() - (-rise).median()) / 2) if len(rise) else 0.0
+
+    def lone_colour(self, front: list[Layer], layer: Layer, other: Layer) -> Tensor:
+        """The colour of least absolute error in the pixels that an object covers and the other one does not."""
+        c = self.candidates[layer.index]
+        if c.colour is not None:
+            return layer.colour
+        tau, X = torch.ones_like(c.M), self.I
+        for x in front:
+            f = self.candidates[x.index]
+            X = X - tau * f.M * f.T * x.colour[:, None, None]
+            tau = tau * (1 - f.M)
+        use = (c.M > OPAQUE) & (self.candidates[other.index].M <= OPAQUE) & (tau.square() > OPAQUE) & (c.M * c.T > 0)
+        weight = (c.M * c.T)[use]
+        if len(weight) == 0:
+            return layer.colour
+        found = []
+        for rest in X / tau - (1 - c.M) * self.B:
+            ratio, order = (rest[use] / weight).sort()
+            mass = weight[order].cumsum(0)
+            found.append(ratio[int((mass < mass[-1] / 2).sum())])
+        return torch.stack(found).clamp(0, self.config.max_colour)
+
+    def valued(self, script: list[int]) -> list[Layer]:
+        """Candidates in a given order, each in the best colour behind those before it."""
+        layers: list[Layer] = []
+        for t in script:
+            left, colour = self.try_out(layers, t, [])
+            layers.append(Layer(t, colour, self.error(layers) - left))
+        return layers
+
+    def groups(self, layers: list[Layer]) -> list[list[int]]:
+        """Objects that touch each other, directly or through others."""
+        groups: list[list[int]] = []
+        for n, layer in enumerate(layers):
+            near = [g for g in groups if any(self.touch(layer.index, layers[m].index) for m in g)]
+            groups = [g for g in groups if g not in near] + [sorted([n, *(m for g in near for m in g)])]
+        return groups
+
     def touch(self, s: int, t: int) -> bool:
         """Whether the boxes around two candidates' masks share a pixel."""
         spans = []
@@ -288,6 +370,22 @@ class Oracle:
             low, high = used.amin(0).tolist(), used.amax(0).tolist()
             spans.append(((c.row + low[0], c.row + high[0]), (c.column + low[1], c.column + high[1])))
         return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(*spans, strict=True))
+
+
+def _consistent(group: list[int], edges: list[tuple[int, int, float]]) -> list[int]:
+    """The members of a group so that the strongest edges hold; the first that may come next does."""
+    kept: list[tuple[int, int]] = []
+    for front, back, _ in edges:
+        behind = {back}
+        for _ in group:
+            behind |= {b for f, b in kept if f in behind}
+        if front not in behind:
+            kept.append((front, back))
+    order: list[int] = []
+    while len(order) < len(group):
+        ready = [n for n in group if n not in order and all(f in order for f, b in kept if b == n)]
+        order.append(ready[0])
+    return order
 
 
 def _total(layers: list[Layer]) -> float:

@@ -16,6 +16,7 @@ from pcdnet.model.bank import PrototypeBank, soft_clamp
 from pcdnet.model.batch import check_batch
 from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
 from pcdnet.model.composition import compose, instance_labels
+from pcdnet.model.depth import in_depth_order, selected_in_depth_order
 from pcdnet.model.fidelity import unexplained_shares
 from pcdnet.model.placement import Placement, in_front, kept, reported, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
@@ -215,14 +216,23 @@ class Engine(nn.Module):
         training: bool,
         refined: bool,
     ) -> Placement:
-        """Search: candidates, greedy selection and, where it left an error, refinement and further rounds."""
+        """Search: candidates, greedy selection and, where it left an error, refinement and further rounds.
+
+        Before anything is added, and at the end, objects that overlap come into their order: in a wrong one they leave
+        an error that something else would be found for.
+        """
         given = self.selection_input(images, plan, plan.config.peaks_per_prototype, own, training=training)
         selection = select(given, advantages=training)
+        selection = self._in_order(given, selection) if refined else selection
         placement = to_placement(given, selection)
         if refined and plan.config.restarts > 0:
             placement = self._refined(given, selection, placement)
         for _ in range(0 if training else plan.config.rounds - 1):  # what noise on the bank leaves is no object
-            placement = self._search_again(given, placement)
+            more = self._search_again(given, placement)
+            if more is placement:
+                break
+            ordered = refined and plan.config.depth_order
+            placement = in_depth_order(images, given.behind(), plan, more) if ordered else more
         return placement if training else self._reported(given, placement)
 
     def _reported(self, given: SelectionInput, placement: Placement) -> Placement:
@@ -235,6 +245,10 @@ class Engine(nn.Module):
         left = unexplained_shares(given.images, layers.reconstruction, given.behind(), layers.instances(), count)
         return kept(placement, placement.exists & (left <= given.plan.config.max_unexplained))
 
+    def _in_order(self, given: SelectionInput, selection: Selection) -> Selection:
+        """Objects that overlap in the order that the pixels they share speak for, if that is asked for."""
+        return selected_in_depth_order(given, selection) if given.plan.config.depth_order else selection
+
     def _refined(self, given: SelectionInput, selection: Selection, placement: Placement) -> Placement:
         """Search the images that greedy selection explains badly with more peaks, sweeps and restarts."""
         open_images = unexplained(given, selection)
@@ -243,7 +257,11 @@ class Engine(nn.Module):
         own = None if given.own is None else given.own[open_images]
         peaks = DEEPER_PEAKS * given.plan.config.peaks_per_prototype
         deeper = self.selection_input(given.images[open_images], given.plan, peaks, own)
-        again = refine(deeper, select(deeper), given.plan.config.restarts)
+        start = self._in_order(deeper, select(deeper))
+        again = refine(deeper, start, given.plan.config.restarts)
+        changed = (again.candidate != start.candidate).any(dim=1).nonzero()[:, 0]
+        if len(changed):
+            again = replaced(again, changed, self._in_order(deeper.subset(changed), subset(again, changed)))
         which, found = better(again, subset(selection, open_images)), to_placement(deeper, again)
         return replaced(placement, open_images[which], subset(found, which))
 

@@ -55,9 +55,9 @@ class Inspection:
     steps: tuple[Step, ...]
     """The choices in their order, also those that the border cuts off; the last step chooses nothing."""
     error: float
-    """The squared error of the final decomposition: after refinement, without what the border cuts off too much."""
+    """The squared error of the final decomposition, refined and in depth order, without objects that do not count."""
     refined: bool
-    """Whether refinement found something better than these steps."""
+    """Whether refinement, or another depth order, made something else of these steps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -105,7 +105,9 @@ def locate(model: PCDNet, image: Float[Tensor, "C H W"], prototype: int) -> Loca
 
 def _end(model: PCDNet, image: Float[Tensor, "C H W"], walk: _Walk, steps: list[Step]) -> tuple[float, bool]:
     """The error of the final decomposition, and whether it is another than that of the steps."""
-    if model.config.restarts == 0 and model.config.min_inside == 0:
+    config = model.config
+    plain = config.restarts == 0 and not config.depth_order and config.min_inside == 0 and config.max_unexplained == 1
+    if plain:
         return steps[-1].error, False
     layers = model.explain(image[None], None, training=False, refined=True)
     where = layers.placement

@@ -36,7 +36,8 @@ class PCDNet(Engine):
     """The Phase-Correlation Decomposition Network: a bank of prototypes that explains images as stacks of them.
 
     In training mode values are clamped softly and selection is plain greedy; in evaluation mode values are
-    clamped to [0, 1] and badly explained images are searched again (`config.restarts`).
+    clamped to [0, 1], objects that overlap come into their order (`config.depth_order`), and badly explained images
+    are searched again (`config.restarts`).
 
     Parameters
     ----------
@@ -126,7 +127,8 @@ class PCDNet(Engine):
         name
             What the result is called; by default the path of the file.
         refined
-            Whether a badly explained image is searched again; without it, selection is plain greedy.
+            Whether objects that overlap come into their order and a badly explained image is searched again; without,
+            selection is plain greedy.
 
         Returns
         -------

@@ -16,7 +16,7 @@ from torch import Tensor
 from pcdnet.model.composition import paint
 from pcdnet.model.evidence import Evidence
 from pcdnet.model.selection import EMPTY, Selection, SelectionInput, overlapping, replaced, select, subset
-from pcdnet.model.windows import Frames, canvas
+from pcdnet.model.windows import Frames, canvas, uncanvas
 
 LEAST_CHANGE = 1e-3
 """A change must reduce the squared error by at least this much (or by `min_error_reduction`): less may be rounding."""
@@ -33,25 +33,25 @@ def unexplained(given: SelectionInput, selection: Selection) -> Int[Tensor, "n"]
 
 
 def refine(given: SelectionInput, selection: Selection, restarts: int) -> Selection:
-    """A selection that explains every image at least as well as the given one: sweeps, then restarts."""
+    """A selection that explains every image at least as well as the given one: sweeps, then restarts.
+
+    An image's restarts are tried side by side, one for every object, and the best is adopted if it is better.
+    If an error is left then, and `restarts` allows it, each is tried again with one more object removed beside it.
+    """
     selection = sweep(given, selection)
-    objects = selection.candidate.shape[1]
-    removed = torch.zeros_like(given.candidates.exists)
-    for restart in range(restarts):
-        if restart <= objects:
-            # In the first round each object is removed alone, later one after the other for good.
-            removed = torch.zeros_like(removed)
+    for removed, first in enumerate(range(0, restarts, selection.candidate.shape[1]), start=1):
         images = unexplained(given, selection)
-        candidate = selection.candidate[images, restart % objects]
-        counts = (selection.candidate[images] != EMPTY).sum(dim=1)
-        fit = (candidate != EMPTY) & (counts <= MAX_OBJECTS_TO_RESTART)
-        images, candidate = images[fit], candidate[fit]
         if len(images) == 0:
-            continue
-        removed[images, candidate] = True
-        part = given.subset(images)
-        new = _restart(part, subset(selection, images), candidate, removed[images])
-        selection = _adopt(selection, images, sweep(part, new))
+            break
+        exists = selection.candidate[images] != EMPTY
+        exists &= exists.sum(dim=1, keepdim=True) <= MAX_OBJECTS_TO_RESTART
+        row, slot = exists[:, : restarts - first].nonzero(as_tuple=True)
+        if len(row) == 0:
+            break
+        part = given.subset(images[row])
+        new = sweep(part, _restart(part, subset(selection, images[row]), slot, removed))
+        tried, best = _best(new, row, len(images))
+        selection = _adopt(selection, images[tried], subset(new, best))
     return selection
 
 
@@ -88,17 +88,28 @@ def _adopt(selection: Selection, images: Int[Tensor, "n"], new: Selection) -> Se
     return replaced(selection, images[which], subset(new, which))
 
 
-def _restart(
-    given: SelectionInput, selection: Selection, candidate: Int[Tensor, "B"], removed: Bool[Tensor, "B T"]
-) -> Selection:
-    """Select anew without the removed candidates; objects that do not touch the last one removed stay."""
-    image = torch.arange(len(candidate), device=candidate.device)
-    near = overlapping(given, image, candidate) | removed
-    kept = selection.candidate.clone()
+def _restart(given: SelectionInput, selection: Selection, slot: Int[Tensor, "B"], removed: int) -> Selection:
+    """Select anew without the object in a slot, and those in the next ones; objects that do not touch it stay."""
+    image, kept = torch.arange(len(slot), device=slot.device), selection.candidate.clone()
+    counts = (kept != EMPTY).sum(dim=1)
+    gone = torch.zeros_like(given.candidates.exists)
+    for n in range(removed):
+        gone[image, kept[image, (slot + n) % counts]] = True
+    near = overlapping(given, image, kept[image, slot]) | gone
     kept[near.gather(1, kept.clamp(min=0))] = EMPTY
-    exists = given.candidates.exists & ~removed
+    exists = given.candidates.exists & ~gone
     fewer = dataclasses.replace(given, candidates=dataclasses.replace(given.candidates, exists=exists))
     return select(fewer, _packed(kept))
+
+
+def _best(selection: Selection, row: Int[Tensor, "m"], rows: int) -> tuple[Int[Tensor, "k"], Int[Tensor, "k"]]:
+    """The rows, of so many, that selections are for, and the selection of each that reduces the error most."""
+    worth = selection.error_reduction.sum(dim=1)
+    table = worth.new_full((rows, len(row)), -torch.inf)
+    table[row, torch.arange(len(row), device=row.device)] = worth
+    most, best = table.max(dim=1)
+    tried = (most > -torch.inf).nonzero()[:, 0]
+    return tried, best[tried]
 
 
 def _packed(script: Int[Tensor, "B N"]) -> Int[Tensor, "B N"]:
@@ -118,9 +129,9 @@ def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     available[chosen, script[chosen, slot]] = False
     doubtful = exists & (left >= _least(given))
     for n in range(script.shape[1]):
-        image = exists[:, n].nonzero()[:, 0]
-        if len(image) == 0:
+        if not doubtful[:, n:].any():
             break
+        image = exists[:, n].nonzero()[:, 0]
         # Take the object out of what is behind: show again what its frame covered.
         windows = given.windows(image, script[image, n])
         windows.paste(behind, covered[image, n])
@@ -158,7 +169,8 @@ def _painted(
     p = candidates.prototype(index)
     textures = bank.prototypes[p][..., None] * selection.colour[:, :, None, None]
     covered = paint(picture, textures, bank.masks[p], frames)
-    error = (canvas(given.images, geometry) - picture).square().sum(dim=-1, keepdim=True)
+    # What is painted outside the image is no error.
+    error = canvas((given.images - uncanvas(picture, geometry)).square().sum(dim=1, keepdim=True), geometry)
     left = torch.zeros_like(selection.error_reduction)
     for n in range(left.shape[1]):
         windows = frames.nth(n)

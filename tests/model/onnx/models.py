@@ -35,6 +35,7 @@ def random_model(
         "peaks_per_prototype": 3,
         "min_error_reduction": 0.05,
         "restarts": 0,
+        "depth_order": False,
         **fields,
     }
     sizes: dict[str, Any] = {
@@ -52,7 +53,7 @@ def random_model(
 
 def true_model(**fields: Any) -> PCDNet:
     """A model of the true prototypes of Tetrominoes that chooses greedily, as files do."""
-    return models.true_model(restarts=0, **fields)
+    return models.true_model(restarts=0, depth_order=False, **fields)
 
 
 def agree(model: PCDNet, images: Tensor) -> int:

@@ -47,7 +47,13 @@ def test_what_hangs_over_the_border_is_solid_by_what_is_inside() -> None:
     """A square of 8x8 of which half is outside, and a flaw that would gain as much."""
     bank = PrototypeBank(torch.ones(1, 8, 8), torch.ones(1, 8, 8), torch.full((1, *SIZE), 0.5))
     config = ModelConfig(
-        num_prototypes=1, prototype_size=(8, 8), max_objects=2, channels=1, background="still", restarts=0
+        num_prototypes=1,
+        prototype_size=(8, 8),
+        max_objects=2,
+        channels=1,
+        background="still",
+        restarts=0,
+        depth_order=False,
     )
     image = torch.full((1, 1, *SIZE), 0.5)
     image[0, 0, 26:, 12:20] = 0.9

@@ -32,7 +32,7 @@ class OnnxExport:
 def export_onnx(model: PCDNet, path: str | Path, *, size: tuple[int, int] | None = None, batch: int = 1) -> OnnxExport:
     """Write the model as an ONNX file that finds the same objects, and compare the file with the model.
 
-    The file chooses greedily, as the model does with `restarts = 0`, and in evaluation mode.
+    The file chooses greedily, as the model does with `restarts = 0` and `depth_order = False`, in evaluation mode.
 
     Parameters
     ----------

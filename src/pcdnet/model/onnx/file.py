@@ -30,10 +30,11 @@ LARGEST_SIDE = 2048
 
 FOLLOWED = (
     *("num_prototypes", "prototype_size", "max_objects", "peaks_per_prototype", "channels"),
-    *("min_error_reduction", "restarts", "overhang", "max_colour", "min_visible", "min_solid", "min_inside"),
+    *("min_error_reduction", "restarts", "depth_order", "overhang", "max_colour"),
+    *("min_visible", "min_solid", "min_inside"),
 )
-"""Fields of the configuration that the graph follows whatever their value; but for refinement, which is left out of
-it, as the file says itself."""
+"""Fields of the configuration that the graph follows whatever their value; but for refinement and
+the depth order, which are left out of it, as the file says itself."""
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "localization": ("phase", "error_reduction"),
@@ -99,6 +100,8 @@ def _check_config(config: ModelConfig) -> None:
 
 def _check(model: PCDNet, size: tuple[int, int], batch: int) -> None:
     (h, w), (H, W) = model.config.prototype_size, size
+    if model.looks is not None:
+        raise PcdnetError("a background of several looks cannot be expressed in an ONNX file; use the model in Python")
     if batch < 1:
         raise PcdnetError(f"the batch is {batch}; give how many images a call is to take, at least 1")
     if max(H, W) > LARGEST_SIDE:
@@ -148,7 +151,7 @@ def _metadata(model: PCDNet, size: tuple[int, int], batch: int) -> dict[str, str
     return {
         "pcdnet_version": version("pcdnet"),
         "preprocessing": f"{pixels} pixels of 0 to 255 as float32, divided by 255, channels before height and width",
-        "selection": "greedy, as pcdnet chooses with restarts = 0",
+        "selection": "greedy, as pcdnet chooses with restarts = 0 and depth_order = false",
         "image_size": json.dumps(size),
         "prototype_size": json.dumps(config.prototype_size),
         "batch": str(batch),
