@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Float, Float32, Int64, UInt8
 from scipy import ndimage
 
 from pcdnet.decomposition import Decomposition
+from pcdnet.model.background.flicker import steady
 from pcdnet.model.network import CHUNK, PCDNet
 from pcdnet.training.foreground import LEAST_CONTRAST, LEAST_PIXELS, NOISE_FACTOR
 from pcdnet.training.reset import likeness
@@ -141,8 +143,20 @@ def has_core(mask: Float[np.ndarray, "h w"]) -> bool:
     return bool(weights.max() > CORE * mask.sum())
 
 
+def _steadied(model: PCDNet, image: Float32[np.ndarray, "H W C"]) -> Float32[np.ndarray, "H W C"]:
+    """The image with one look of a background that has several."""
+    batch = torch.from_numpy(image).permute(2, 0, 1)[None].to(model.masks.device)
+    assert model.looks is not None
+    assert model.background is not None
+    steadied = steady(batch, model.looks, model.background.detach().clamp(0, 1))
+    result: np.ndarray = steadied[0].permute(1, 2, 0).cpu().numpy()
+    return result
+
+
 def _measure(model: PCDNet, image: Float32[np.ndarray, "H W C"], found: Decomposition) -> _Measured:
     behind = bare_background(model, image, found)
+    if model.looks is not None:
+        image = _steadied(model, image)
     noise = noise_of(image - behind)
     outside = (_pieces(image - behind, NOISE_FACTOR * noise) > 0) & (found.instances == 0)
     if model.ignored is not None:  # nothing is looked for there, but that it had to be ignored counts

@@ -1,12 +1,11 @@
 """Settling: when training is over, the bank is left with the prototypes that it needs.
 
-Three kinds of prototypes are superfluous: those that are never chosen, those that others explain as well (copies of a
-shape, or a shape cut off), and those of two objects that happened to touch, which the two explain themselves. All are
-found by one trial: the images that a prototype is chosen in are decomposed without it. Where nobody would see the
-difference, it goes. Prototypes are tried one after the other, the least used first.
-
-Before that it is settled how much of the error an object may leave where it is seen. Most objects are what their
-prototypes show: those that leave many times as much as most are something else.
+First it is settled how much of the error an object may leave where it is seen: most objects are what their prototypes
+show, and those that leave many times as much as most are something else. Then fillers go, which patch what others leave
+(see `fillers`). At last prototypes are tried one after the other, the least used first: images that one is chosen in
+are decomposed without it. It is superfluous if nobody would see the difference, and if the description of all images
+does not become longer: without it there is one prototype less to describe, but perhaps more objects. So copies go,
+shapes that are cut off, and two objects that happened to touch; what only several pieces would explain stays.
 """
 
 from __future__ import annotations
@@ -24,6 +23,8 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.fidelity import unexplained_shares
 from pcdnet.model.network import PCDNet
 from pcdnet.training.backdrop import to_tensor
+from pcdnet.training.fillers import fillers
+from pcdnet.training.foreground import LEAST_CONTRAST, NOISE_FACTOR
 
 IMAGES = 64
 """Images that use is counted in, at most."""
@@ -35,6 +36,8 @@ SEEN = 0.04
 """A mean difference of this much, in values of 0 to 1, is seen."""
 MANY, LEAST_LEFT, MOST_LEFT = 4.0, 0.25, 0.75
 """An object may leave so many times the error that the median object leaves, as a share, within these bounds."""
+PIXEL_BITS, COLOUR_BITS = 8, 8
+"""What describes a pixel of a prototype, and a value of an object's colour."""
 SHARE = 0.05
 """A prototype is also superfluous if others remove all but this share of the error that it removes."""
 
@@ -43,12 +46,17 @@ def settle(
     model: PCDNet, images: UInt8[np.ndarray, "N H W C"], noise: float, watch: Callable[[int, int], None] | None = None
 ) -> PCDNet:
     """The model without its superfluous prototypes; `noise` is the standard deviation of the images' noise."""
-    images = images[:: max(1, len(images) // IMAGES)][:IMAGES]
+    total, images = len(images), images[:: max(1, len(images) // IMAGES)][:IMAGES]
     left = min(max(MANY * typically_left(model, images), LEAST_LEFT), MOST_LEFT)
     config = dataclasses.replace(model.config, max_unexplained=round(left, 2))
     model = _only(model, np.ones(config.num_prototypes, bool), config)
     found = model.decompose_all(images, refined=False)
     kept = _use(found, model.config.num_prototypes) > 0
+    useful = kept & ~fillers(model, images, found, max(NOISE_FACTOR * noise, LEAST_CONTRAST))
+    if useful.any() and not useful.all():
+        kept = useful
+        found = _renumbered(_only(model, kept).decompose_all(images, refined=False), kept)
+        kept = _use(found, model.config.num_prototypes) > 0
     for n, p in enumerate(_order(found, kept)):
         if watch is not None:
             watch(n, int(kept.sum()))
@@ -59,13 +67,16 @@ def settle(
         counts = np.array([(image.prototype_ids == p).sum() for image in found])
         where = np.argsort(-counts, kind="stable")[: min(TRIED, int((counts > 0).sum()))]
         without = _only(model, trial).decompose_all(images[where], refined=False)
-        if _superfluous(model, p, [found[i] for i in where], without, noise):
+        before = [found[i] for i in where]
+        # How many objects more there are in all images, as far as those looked at tell.
+        more = (sum(map(len, without)) - sum(map(len, before))) / max(1, counts[where].sum())
+        more *= counts.sum() * total / len(images)
+        if _cheaper(model, p, more, images.shape) and _unseen(model, p, before, without, noise):
             kept = trial
             everywhere = np.flatnonzero(counts)
-            again = _only(model, kept).decompose_all(images[everywhere], refined=False)
-            numbers = np.flatnonzero(kept)
+            again = _renumbered(_only(model, kept).decompose_all(images[everywhere], refined=False), kept)
             for i, image in zip(everywhere.tolist(), again, strict=True):
-                found[i] = dataclasses.replace(image, prototype_ids=numbers[image.prototype_ids].astype(np.int32))
+                found[i] = image
     return _only(model, kept) if not kept.all() else model
 
 
@@ -94,7 +105,21 @@ def _order(found: Sequence[Decomposition], kept: Bool[np.ndarray, "P"]) -> list[
     return [int(p) for p in np.argsort(use, kind="stable") if kept[p]]
 
 
-def _superfluous(
+def _renumbered(found: Sequence[Decomposition], kept: Bool[np.ndarray, "P"]) -> list[Decomposition]:
+    """Decompositions by a part of the bank, with the numbers that the prototypes have in all of it."""
+    numbers = np.flatnonzero(kept)
+    return [dataclasses.replace(one, prototype_ids=numbers[one.prototype_ids].astype(np.int32)) for one in found]
+
+
+def _cheaper(model: PCDNet, p: int, more: float, shape: tuple[int, ...]) -> bool:
+    """Whether it takes fewer bits to describe so many more objects than the prototype."""
+    _, H, W, C = shape
+    an_object = np.log2(model.config.num_prototypes * H * W) + COLOUR_BITS * C
+    area = float((model.masks[p].detach() > 0.5).sum())
+    return bool(more * an_object <= area * PIXEL_BITS)
+
+
+def _unseen(
     model: PCDNet, p: int, found: Sequence[Decomposition], without: Sequence[Decomposition], noise: float
 ) -> bool:
     """Whether the images look the same without a prototype."""
