@@ -16,7 +16,7 @@ from PIL import Image
 import pcdnet
 from pcdnet.cli import parse
 from pcdnet.training import automatic
-from tests.training.test_initialization import frames
+from tests.training.blobs import frames
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 SCRIPT = """

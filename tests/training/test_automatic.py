@@ -13,7 +13,7 @@ from pcdnet.config import Config
 from pcdnet.errors import PcdnetError
 from pcdnet.training.automatic import choose
 from tests.runs import ENDED
-from tests.training.test_initialization import frames
+from tests.training.blobs import frames
 
 Capture = pytest.CaptureFixture[str]
 
@@ -67,3 +67,26 @@ def test_a_folder_trains_without_a_preset(tmp_path: Path, capsys: Capture) -> No
     assert (config.train.steps, config.train.batch, config.model.num_prototypes) == (3, 4, 3)
     assert config.train.init == "shapes"
     assert main(["eval", str(out)]) == 0
+
+
+def page(rng: np.random.Generator) -> np.ndarray:
+    """Plain paper with a hundred and fifty small signs of two shapes."""
+    image = np.full((120, 160, 1), 230, np.uint8)
+    for row in range(4, 110, 11):
+        for column in range(4, 150, 10):
+            mark = image[row : row + 6, column : column + 5]
+            mark[:, 1:3] = 20
+            if rng.random() < 0.5:
+                mark[3:5] = 20
+    return image
+
+
+def test_images_of_too_many_objects_are_cut_into_tiles() -> None:
+    rng = np.random.default_rng(0)
+    images = np.stack([page(rng) for _ in range(12)])
+    choice = choose(images, seed=0)
+    assert choice.config.model.background == "plain"
+    assert choice.tiles is not None
+    assert 30 <= choice.tiles <= 90
+    assert choose(images, seed=0, tiles=True).tiles is None
+    assert choose(images[:, :40, :40], seed=0).tiles is None

@@ -9,7 +9,7 @@ from scipy import ndimage
 from pcdnet.config import Background
 from pcdnet.errors import PcdnetError
 from pcdnet.training.backdrop import behind_images, choose_background, learned_picture
-from tests.training.test_initialization import frames
+from tests.training.blobs import frames
 
 FRAME = (14, 14)
 

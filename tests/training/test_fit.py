@@ -23,7 +23,7 @@ from pcdnet.training.fit import fit
 from pcdnet.training.loop import Progress
 from pcdnet.training.verdict import kept_verdict
 from tests.runs import GREY, grey_run
-from tests.training.test_initialization import frames
+from tests.training.blobs import frames
 
 Capture = pytest.CaptureFixture[str]
 TINY: dict[str, Any] = {

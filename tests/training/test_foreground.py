@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pcdnet.training.foreground import find_foreground, joined, still_background
-from tests.training.test_initialization import frames
+from tests.training.blobs import frames
 
 
 def test_the_still_background_is_what_is_there_most_of_the_time() -> None:

@@ -37,7 +37,9 @@ COMMON = 0.005
 ROOM = 1.25
 """Images may hold so many times the objects that were seen in one."""
 MOST_OBJECTS, MOST_PEAKS = 64, 20
-"""Limits beyond which search takes too long."""
+"""Limits beyond which search takes too long; images with more objects are cut into tiles."""
+TILE_OBJECTS, TILE_FRAMES = 40, 3
+"""Tiles hold about so many objects, and have at least so many times the side of a frame."""
 LEAST_GAIN = 0.25
 """An object must remove at least this share of the error that the faintest kind of blob causes."""
 IMAGES = 1600
@@ -54,6 +56,8 @@ class Choice:
     """What was chosen."""
     reasons: tuple[str, ...]
     """What was seen in the images, in words."""
+    tiles: int | None = None
+    """The side of tiles to cut the images into and to look at instead, where whole ones hold too many objects."""
 
 
 def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = False) -> Choice:
@@ -96,7 +100,16 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
         f"they look like {len(seeds.prototypes)} shapes, the largest in frames of {frame[0]}x{frame[1]}",
         f"an object must reduce the squared error by {model.min_error_reduction:g}, a quarter of the faintest shape's",
     )
-    return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons)
+    side = None if tiles or backdrop.kind in ("still", "moving") else _side_of_tiles((H, W), frame, most)
+    return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons, side)
+
+
+def _side_of_tiles(size: tuple[int, int], frame: tuple[int, int], most: int) -> int | None:
+    """The side of tiles with few enough objects, for images that hold up to `most`; None where they may stay whole."""
+    if ROOM * most <= MOST_OBJECTS:
+        return None
+    side = max(int((TILE_OBJECTS / most * size[0] * size[1]) ** 0.5), TILE_FRAMES * max(frame))
+    return side if side < min(size) else None
 
 
 def _frame(seeds: Seeds, largest: tuple[int, int]) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import checked_device
 from pcdnet.run import Origin, RunFolder
 from pcdnet.scene import Scenes
-from pcdnet.training.automatic import choose
+from pcdnet.training.automatic import Choice, choose
 from pcdnet.training.backdrop import pixel_noise
 from pcdnet.training.colours import with_colours
 from pcdnet.training.display import TrainingDisplay
@@ -126,7 +126,14 @@ def fit(
     seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
     view = view if resume else training_view(data, view, split=validation is None)
     scenes, valid = _scenes(data, validation, seed, view)
-    config = known or _chosen(scenes, changes, seed, start, quiet)
+    if known is None:
+        choice = choose(scenes.images, seed, tiles=scenes.places is not None)
+        if choice.tiles is not None and start is None and view.tiles is None:
+            view = dataclasses.replace(view, tiles=choice.tiles)
+            scenes, valid = _scenes(data, validation, seed, view)
+            choice = choose(scenes.images, seed, tiles=True)
+        known = _chosen(choice, changes, start, quiet)
+    config = known
     _check(scenes, config, start)
     if out is not None:
         H, W = scenes.images.shape[1:3]
@@ -212,9 +219,8 @@ def _scenes(data: Data, validation: Scenes | None, seed: int, view: View) -> tup
     return scenes, last if kept is None else kept
 
 
-def _chosen(scenes: Scenes, changes: Mapping[str, Any], seed: int, start: PCDNet | None, quiet: bool) -> Config:
+def _chosen(choice: Choice, changes: Mapping[str, Any], start: PCDNet | None, quiet: bool) -> Config:
     """The configuration read off the images, with some fields set otherwise; the reasons are reported."""
-    choice = choose(scenes.images, seed, tiles=scenes.places is not None)
     config = _like(choice.config, start).with_fields(changes)
     if not quiet:
         print("no preset fits these data, so everything is chosen from the images:", file=sys.stderr)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
+from scipy import ndimage, sparse
 
 from pcdnet.config import Background
 from pcdnet.model.background.flicker import ALIKE, ALTERNATES
@@ -30,12 +31,15 @@ def find_steady_foreground(
     found = find_foreground(images, behind, frame)
     if kind != "still" or not found.clutter.any():
         return found, None
-    looks = other_looks(images, behind[0], found.large >= OFTEN)
+    looks = other_looks(images, behind[0], found.large >= OFTEN, frame)
     return find_foreground(steadied(images, looks, behind[0]), behind, frame), looks
 
 
 def other_looks(
-    images: UInt8[np.ndarray, "N H W C"], background: Float32[np.ndarray, "H W C"], unsteady: Bool[np.ndarray, "H W"]
+    images: UInt8[np.ndarray, "N H W C"],
+    background: Float32[np.ndarray, "H W C"],
+    unsteady: Bool[np.ndarray, "H W"],
+    frame: tuple[int, int],
 ) -> UInt8[np.ndarray, "looks H W C"]:
     """The values that unsteady pixels often take besides the background's; elsewhere, the background's."""
     usual = (background * 255).round().clip(0, 255).astype(np.uint8)
@@ -47,7 +51,58 @@ def other_looks(
         seen = new & (np.abs(values - common).max(axis=-1) <= 255 * ALIKE)
         look[unsteady] = np.where((seen.mean(axis=0) >= OFTEN)[:, None], common, known[0]).round()
         known = np.concatenate([known, look[unsteady][None].astype(np.float32)])
-    return looks
+    return np.where(_wide(images, looks, usual, unsteady, frame)[..., None], looks, usual)
+
+
+def _wide(
+    images: UInt8[np.ndarray, "N H W C"],
+    looks: UInt8[np.ndarray, "looks H W C"],
+    usual: UInt8[np.ndarray, "H W C"],
+    unsteady: Bool[np.ndarray, "H W"],
+    frame: tuple[int, int],
+) -> Bool[np.ndarray, "looks H W"]:
+    """Where a look is mostly seen in pieces that are too large for an object: a thing that comes by often is none."""
+    others = (looks != usual).any(axis=-1)
+    times, wide = np.zeros((2, *others.shape))
+    for image in images:
+        shown = others & (np.abs(image.astype(np.int16) - looks).max(axis=-1) <= 255 * ALIKE)
+        times += shown
+        wide += shown & _large_pieces(image, unsteady, frame)
+    mostly: np.ndarray = wide > times / 2
+    return mostly
+
+
+def _large_pieces(
+    image: UInt8[np.ndarray, "H W C"], pixels: Bool[np.ndarray, "H W"], frame: tuple[int, int]
+) -> Bool[np.ndarray, "H W"]:
+    """Those of the pixels that are in pieces larger than a frame; neighbours of different colours do not connect."""
+    number, count = np.cumsum(pixels).reshape(pixels.shape) - 1, int(pixels.sum())
+    values, pairs = image.astype(np.int16), []
+    for here, there in _neighbours():
+        alike = np.abs(values[here] - values[there]).max(axis=-1) <= 255 * LEAST_CONTRAST
+        joined = pixels[here] & pixels[there] & alike
+        pairs.append(np.stack([number[here][joined], number[there][joined]]))
+    one, two = np.concatenate(pairs, axis=1)
+    graph = sparse.coo_array((np.ones(len(one), bool), (one, two)), shape=(count, count))
+    _, piece = sparse.csgraph.connected_components(graph, directed=False)
+    labels = np.zeros(pixels.shape, np.int64)
+    labels[pixels] = piece + 1
+    large = [
+        False,
+        *(r.stop - r.start > frame[0] or c.stop - c.start > frame[1] for r, c in ndimage.find_objects(labels)),
+    ]
+    return np.array(large)[labels]
+
+
+def _neighbours() -> list[tuple[tuple[slice, slice], tuple[slice, slice]]]:
+    """Pixels and their neighbours in four of the eight directions; the others are the same the other way round."""
+    first, last, every = slice(None, -1), slice(1, None), slice(None)
+    return [
+        ((first, every), (last, every)),
+        ((every, first), (every, last)),
+        ((first, first), (last, last)),
+        ((first, last), (last, first)),
+    ]
 
 
 def _commonest(
