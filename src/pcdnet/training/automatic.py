@@ -19,17 +19,13 @@ from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.training.backdrop import behind_images, choose_background
 from pcdnet.training.flicker import find_steady_foreground
-from pcdnet.training.foreground import some_of
+from pcdnet.training.foreground import largest_objects, some_of
 from pcdnet.training.initialization import find_start
 from pcdnet.training.shapes import Seeds
 from pcdnet.training.standing import first_background
 
 MOST_PROTOTYPES = 60
 """Kinds of shapes that are distinguished at most."""
-LARGEST = 0.3
-"""Things may be as large as this share of the image's sides."""
-SMALL = 24
-"""In small images they may always have so many pixels a side."""
 MARGIN = 2
 """Pixels between the largest thing and its frame, on every side."""
 COMMON = 0.005
@@ -40,6 +36,8 @@ MOST_OBJECTS, MOST_PEAKS = 64, 20
 """Limits beyond which search takes too long; images with more objects are cut into tiles."""
 TILE_OBJECTS, TILE_FRAMES = 40, 3
 """Tiles hold about so many objects, and have at least so many times the side of a frame."""
+STRONGEST = 3.0
+"""Largest colour factor: a prototype whose brightest detail is white may be dark elsewhere, and its objects bright."""
 LEAST_GAIN = 0.25
 """An object must remove at least this share of the error that the faintest kind of blob causes."""
 IMAGES = 1600
@@ -63,7 +61,7 @@ class Choice:
 def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = False) -> Choice:
     """Look the images over and choose everything that a preset would say."""
     N, H, W, C = images.shape
-    largest = min(H, max(SMALL, int(LARGEST * H))), min(W, max(SMALL, int(LARGEST * W)))
+    largest = largest_objects((H, W))
     some = some_of(images)
     backdrop = choose_background(some, largest, tiles=tiles)
     behind = behind_images(backdrop.kind, some, first_background(backdrop.kind, some, largest))
@@ -86,6 +84,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
         restarts=0,
         rounds=2,
         min_error_reduction=float(f"{LEAST_GAIN * energy:.2g}"),
+        max_colour=STRONGEST,
         min_visible=0.5,
         min_solid=0.4,
     )

@@ -25,6 +25,10 @@ COMES_AND_GOES = 0.1
 """What is not there in this share of the images is no part of the background."""
 CLUTTERED = 0.2
 """Where pieces too large for an object are in this share of the images, nothing is looked for."""
+LARGEST = 0.3
+"""Objects may be as large as this share of the image's sides."""
+SMALL = 24
+"""In small images they may always have so many pixels a side."""
 COARSE = 8
 """Pixels of a frame's side that are enough for the median of its surroundings."""
 MOST_IMAGES = 400
@@ -180,6 +184,12 @@ def joined(parts: list[Blob]) -> Blob:
         grey[inside] = np.where(part.mask, part.grey, grey[inside])
     energy, cut = sum(part.energy for part in parts), any(part.cut for part in parts)
     return Blob(parts[0].image, top, left, mask, solid, grey, energy, cut)
+
+
+def largest_objects(size: tuple[int, int]) -> tuple[int, int]:
+    """Height and width that objects have at most in images of this size, as far as nobody says otherwise."""
+    H, W = size
+    return min(H, max(SMALL, int(LARGEST * H))), min(W, max(SMALL, int(LARGEST * W)))
 
 
 def some_of(images: UInt8[np.ndarray, "N H W C"]) -> UInt8[np.ndarray, "n H W C"]:

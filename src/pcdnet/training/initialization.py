@@ -18,7 +18,7 @@ from pcdnet.model.network import PCDNet
 from pcdnet.training.backdrop import behind_images
 from pcdnet.training.fixtures import counters
 from pcdnet.training.flicker import find_steady_foreground
-from pcdnet.training.foreground import Blob, Foreground, find_foreground, some_of, strong
+from pcdnet.training.foreground import Blob, Foreground, find_foreground, largest_objects, some_of, strong
 from pcdnet.training.parts import join_parts
 from pcdnet.training.reset import COPY_NOISE
 from pcdnet.training.shapes import Seeds, choose_seeds
@@ -39,10 +39,19 @@ class Start:
     """Where nothing is looked for: in clutter, and where counters are drawn."""
 
 
-def find_start(found: Foreground, count: int, frame: tuple[int, int], rng: np.random.Generator) -> Start:
-    """At most `count` shapes among what stands out, without counters, and with parts that belong together joined."""
-    clear = found.clear()
-    fixed = counters(choose_seeds(clear, 2 * count, frame, rng), found.clutter.shape)
+def find_start(
+    found: Foreground,
+    count: int,
+    largest: tuple[int, int],
+    rng: np.random.Generator,
+    frame: tuple[int, int] | None = None,
+) -> Start:
+    """At most `count` shapes among what stands out, without counters, and with parts that belong together joined.
+
+    What is drawn in counters has at most the size `largest`; seeds have frames of that size, or of a smaller one.
+    """
+    clear, frame = found.clear(), frame or largest
+    fixed = counters(choose_seeds(clear, 2 * count, largest, rng), found.clutter.shape)
     blobs = [blob for blob in clear if not blob.inside(fixed)]
     if not any(blob.fits(frame) for blob in blobs):  # then the counters are all that there is
         blobs, fixed = clear, np.zeros_like(fixed)
@@ -72,8 +81,11 @@ def init_from_images(
     if not every_shape:
         seeds = choose_seeds(strong(find_foreground(some, behind, frame).blobs), count, frame, rng)
     else:
-        found, looks = find_steady_foreground(model.config.background, some, behind, frame)
-        start = find_start(found, count, frame, rng)
+        H, W = some.shape[1:3]
+        height, width = largest_objects((H, W))
+        largest = max(height, frame[0]), max(width, frame[1])
+        found, looks = find_steady_foreground(model.config.background, some, behind, largest)
+        start = find_start(found, count, largest, rng, frame)
         seeds = start.seeds
         model.looks = None if looks is None else torch.from_numpy(looks).permute(0, 3, 1, 2).to(model.masks.device)
         if model.ignored is not None:

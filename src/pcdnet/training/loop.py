@@ -23,6 +23,7 @@ from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.backdrop import learned_picture
 from pcdnet.training.evaluation import Evaluation, evaluate
+from pcdnet.training.foreground import largest_objects
 from pcdnet.training.initialization import init_from_images
 from pcdnet.training.loss import loss_of
 from pcdnet.training.noise import noisy_bank
@@ -135,8 +136,10 @@ class Trainer:
         if model.background == "still" and init == "constant":
             mean: np.ndarray = self._images.mean(axis=0, dtype=np.float64) / 255
             return mean.astype(np.float32)
-        make = first_background if init == "shapes" else learned_picture
-        return make(model.background, self._images, model.prototype_size)
+        if init != "shapes":
+            return learned_picture(model.background, self._images, model.prototype_size)
+        H, W = self._images.shape[1:3]
+        return first_background(model.background, self._images, largest_objects((H, W)))
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: value.clone() for name, value in self._model.state_dict().items()}
