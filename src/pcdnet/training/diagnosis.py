@@ -74,6 +74,8 @@ class Figures:
     """Share of the objects that are of these."""
     alike: tuple[tuple[int, int], ...]
     """Pairs of those in use that are nearly the same."""
+    fixtures: tuple[tuple[int, int, int, int], ...] = ()
+    """Top, left, height and width of the places where nothing is looked for: counters, clutter, what is ignored."""
 
 
 class _Measured(NamedTuple):
@@ -121,6 +123,15 @@ def bare_background(
     H, W, C = image.shape
     nothing = Decomposition.from_dict({"size": [H, W], "objects": []}, channels=C)
     return model.recompose(dataclasses.replace(nothing, background=found.background), image).reconstruction
+
+
+def fixtures(model: PCDNet) -> tuple[tuple[int, int, int, int], ...]:
+    """Top, left, height and width of the places where nothing is looked for."""
+    if model.ignored is None:
+        return ()
+    pieces, _ = ndimage.label(model.ignored.cpu().numpy(), structure=np.ones((3, 3)))
+    boxes = ndimage.find_objects(pieces)
+    return tuple((r.start, c.start, r.stop - r.start, c.stop - c.start) for r, c in boxes)
 
 
 def noise_of(difference: Float32[np.ndarray, "H W C"]) -> float:
@@ -229,5 +240,6 @@ def _figures(measured: list[_Measured], used: Int64[np.ndarray, "P"], repeated: 
         in_use=int((used > 0).sum()),
         shapeless=tuple(shapeless),
         alike=tuple((a, b) for a, b in pairs if used[a] and used[b]),
+        fixtures=fixtures(model),
         **{name: float(value) for name, value in figures.items()},
     )

@@ -38,7 +38,7 @@ MANY, LEAST_LEFT, MOST_LEFT = 4.0, 0.25, 0.75
 """An object may leave so many times the error that the median object leaves, as a share, within these bounds."""
 PIXEL_BITS, COLOUR_BITS = 8, 8
 """What describes a pixel of a prototype, and a value of an object's colour."""
-SHARE = 0.05
+SHARE = 0.1
 """A prototype is also superfluous if others remove all but this share of the error that it removes."""
 
 

@@ -34,7 +34,7 @@ ODD, WRONG = 1 / 10, 1 / 2
 ENOUGH = 2
 """With so many objects a prototype, by chance only one prototype in seven is not seen if all are needed alike."""
 MOST_NAMED = 3
-"""Pairs of prototypes that are nearly the same are named up to this number."""
+"""Pairs of prototypes that are nearly the same, and fixtures, are named up to this number."""
 
 Cure = tuple[str, dict[str, Any]]
 """Advice in words, and what to change in the settings."""
@@ -187,6 +187,16 @@ def _findings(f: Figures, limit: int) -> Iterator[tuple[int, str]]:
         int(_mostly_unused(f) or len(twins) > WRONG * f.in_use),
         f"{f.in_use} of {f.prototypes} prototypes are in use, and {alike}",
     )
+    if f.fixtures:
+        yield 0, _fixtures(f)
+
+
+def _fixtures(f: Figures) -> str:
+    """Where nothing is looked for, in words."""
+    named = "; ".join(f"top {top}, left {left}, {height}x{width}" for top, left, height, width in f.fixtures[:MOST_NAMED])
+    more = f"; and {len(f.fixtures) - MOST_NAMED} more" if len(f.fixtures) > MOST_NAMED else ""
+    places = "1 place is" if len(f.fixtures) == 1 else f"{len(f.fixtures)} places are"
+    return f"{places} left out as fixtures, such as counters: {named}{more}"
 
 
 def _mostly_unused(f: Figures) -> bool:
