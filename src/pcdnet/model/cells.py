@@ -109,7 +109,8 @@ class CellLocalizer:
         found = error_reduction_of(a, q, k, best_colour(a, q, self._max_colour, dim=2), dim=2)
         maps = found.new_full((crops.count, len(kernels), cells[0], h, cells[1], w), -torch.inf)
         maps.permute(0, 2, 4, 1, 3, 5)[crops.image, crops.row, crops.column] = found
-        return maps.flatten(4, 5).flatten(2, 3)[:, :, :Y, :X]
+        made: Tensor = maps.flatten(4, 5).flatten(2, 3)[:, :, :Y, :X]
+        return made
 
 
 @dataclass(frozen=True, slots=True, eq=False)

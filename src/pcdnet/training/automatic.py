@@ -17,6 +17,7 @@ from jaxtyping import UInt8
 
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
+from pcdnet.model.refinement import MAX_OBJECTS_TO_RESTART
 from pcdnet.training.backdrop import behind_images, choose_background
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import largest_objects, some_of
@@ -40,6 +41,10 @@ STRONGEST = 3.0
 """Largest colour factor: a prototype whose brightest detail is white may be dark elsewhere, and its objects bright."""
 LEAST_GAIN = 0.25
 """An object must remove at least this share of the error that the faintest kind of blob causes."""
+PALEST = 0.02
+"""Share of the blobs that may be paler than half of the palest objects must be."""
+RESTARTS = 3
+"""Restarts of refinement where images hold few enough objects for them."""
 IMAGES = 1600
 """How many images training looks at."""
 BATCH_PIXELS = 160_000
@@ -72,7 +77,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
     per_image = np.bincount([blob.image for blob in blobs], minlength=len(some))
     most = int(per_image.max())
     alike = _most_alike(seeds)
-    energy = _faintest(seeds)
+    energy = _least_energy(seeds)
     model = ModelConfig(
         num_prototypes=len(seeds.prototypes),
         prototype_size=frame,
@@ -81,9 +86,9 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
         channels=C,
         background=backdrop.kind,
         localization="error_reduction",
-        restarts=0,
+        restarts=RESTARTS if most <= MAX_OBJECTS_TO_RESTART else 0,
         rounds=2,
-        min_error_reduction=float(f"{LEAST_GAIN * energy:.2g}"),
+        min_error_reduction=float(f"{energy:.2g}"),
         max_colour=STRONGEST,
         min_visible=0.5,
         min_solid=0.4,
@@ -97,7 +102,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
         backdrop.reason,
         f"{len(blobs) / max(1, len({blob.image for blob in blobs})):.1f} things stand out in an image, at most {most}",
         f"they look like {len(seeds.prototypes)} shapes, the largest in frames of {frame[0]}x{frame[1]}",
-        f"an object must reduce the squared error by {model.min_error_reduction:g}, a quarter of the faintest shape's",
+        f"an object must reduce the squared error by {model.min_error_reduction:g}, as the faintest and palest do",
     )
     side = None if tiles or backdrop.kind in ("still", "moving") else _side_of_tiles((H, W), frame, most)
     return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons, side)
@@ -122,10 +127,12 @@ def _frame(seeds: Seeds, largest: tuple[int, int]) -> tuple[int, int]:
     return min(int(rows) + 2 * MARGIN, largest[0]), min(int(columns) + 2 * MARGIN, largest[1])
 
 
-def _faintest(seeds: Seeds) -> float:
-    """The energy of the typical blob of the faintest shape."""
-    energies = np.array([blob.energy for blob in seeds.blobs])
-    return min(float(np.median(energies[seeds.kinds == kind])) for kind in range(len(seeds.prototypes)))
+def _least_energy(seeds: Seeds) -> float:
+    """How much an object must reduce the error: a quarter of what the faintest shape typically does, or less where some
+    objects are paler still, half of which may be hidden."""
+    energies, known = np.array([blob.energy for blob in seeds.blobs]), seeds.kinds >= 0
+    faintest = min(float(np.median(energies[seeds.kinds == kind])) for kind in range(len(seeds.prototypes)))
+    return min(LEAST_GAIN * faintest, float(np.quantile(energies[known], PALEST)) / 2)
 
 
 def _most_alike(seeds: Seeds) -> int:

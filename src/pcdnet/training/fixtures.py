@@ -31,7 +31,9 @@ def counters(seeds: Seeds, size: tuple[int, int]) -> Bool[np.ndarray, "H W"]:
         shapes += _filled(boxes, size)
     alone = _alone(seeds, set(fixed), size)
     drawn = _grown(fixed, (shapes >= COUNTER_SHAPES) & alone, size)
-    return _grown(fixed, drawn, size) & alone  # shapes that counters share lead from one counter to the next
+    # Shapes that counters share lead from one counter to the next.
+    region: np.ndarray = _grown(fixed, drawn, size) & alone
+    return region
 
 
 def _alone(seeds: Seeds, fixed: set[int], size: tuple[int, int]) -> Bool[np.ndarray, "H W"]:

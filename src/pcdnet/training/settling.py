@@ -47,15 +47,16 @@ def settle(
 ) -> PCDNet:
     """The model without its superfluous prototypes; `noise` is the standard deviation of the images' noise."""
     total, images = len(images), images[:: max(1, len(images) // IMAGES)][:IMAGES]
-    left = min(max(MANY * typically_left(model, images), LEAST_LEFT), MOST_LEFT)
-    config = dataclasses.replace(model.config, max_unexplained=round(left, 2))
-    model = _only(model, np.ones(config.num_prototypes, bool), config)
-    found = model.decompose_all(images, refined=False)
+    if model.config.max_unexplained == 1:  # nobody said how much may be left
+        left = min(max(MANY * typically_left(model, images), LEAST_LEFT), MOST_LEFT)
+        config = dataclasses.replace(model.config, max_unexplained=round(left, 2))
+        model = _only(model, np.ones(config.num_prototypes, bool), config)
+    found = model.decompose_all(images)
     kept = _use(found, model.config.num_prototypes) > 0
     useful = kept & ~fillers(model, images, found, max(NOISE_FACTOR * noise, LEAST_CONTRAST))
     if useful.any() and not useful.all():
         kept = useful
-        found = _renumbered(_only(model, kept).decompose_all(images, refined=False), kept)
+        found = _renumbered(_only(model, kept).decompose_all(images), kept)
         kept = _use(found, model.config.num_prototypes) > 0
     for n, p in enumerate(_order(found, kept)):
         if watch is not None:
@@ -66,7 +67,7 @@ def settle(
             break
         counts = np.array([(image.prototype_ids == p).sum() for image in found])
         where = np.argsort(-counts, kind="stable")[: min(TRIED, int((counts > 0).sum()))]
-        without = _only(model, trial).decompose_all(images[where], refined=False)
+        without = _only(model, trial).decompose_all(images[where])
         before = [found[i] for i in where]
         # How many objects more there are in all images, as far as those looked at tell.
         more = (sum(map(len, without)) - sum(map(len, before))) / max(1, counts[where].sum())
@@ -74,7 +75,7 @@ def settle(
         if _cheaper(model, p, more, images.shape) and _unseen(model, p, before, without, noise):
             kept = trial
             everywhere = np.flatnonzero(counts)
-            again = _renumbered(_only(model, kept).decompose_all(images[everywhere], refined=False), kept)
+            again = _renumbered(_only(model, kept).decompose_all(images[everywhere]), kept)
             for i, image in zip(everywhere.tolist(), again, strict=True):
                 found[i] = image
     return _only(model, kept) if not kept.all() else model
@@ -86,7 +87,7 @@ def typically_left(model: PCDNet, images: UInt8[np.ndarray, "N H W C"]) -> float
     shares = []
     for start in range(0, len(images), AT_ONCE):
         batch = model.seen(to_tensor(images[start : start + AT_ONCE]).to(model.masks.device))
-        layers = model.explain(batch, None, training=False, refined=False)
+        layers = model.explain(batch, None, training=False, refined=True)
         exists = layers.placement.exists
         behind = model.bank().behind(batch[0]).expand_as(batch) if layers.own is None else layers.own
         left = unexplained_shares(batch, layers.reconstruction, behind, layers.instances(), exists.shape[1])

@@ -18,8 +18,8 @@ from pcdnet.training.foreground import Blob
 
 NEAR = 0.5
 """From this distance on two blobs are simply different; farther is not worse."""
-SUPPORT = 3.0
-"""A seed must stand for so many blobs, itself included, that no other seed stands for."""
+SUPPORT, RARE = 3.0, 0.02
+"""A seed must stand for so many blobs, itself included, that no other seed stands for; and for so many an image."""
 MOST_BLOBS = 3000
 """Blobs that are compared with each other."""
 INSIDE = 0.2
@@ -59,11 +59,13 @@ def choose_seeds(blobs: list[Blob], count: int, frame: tuple[int, int], rng: np.
     near = np.clip(NEAR - _distances(features, areas, features, areas), 0, None)  # how well one stands for the other
     weight = np.sqrt(areas)  # large objects count for more than specks
     served = np.zeros(len(sample))
+    images = 1 + max(blob.image for blob in whole)
+    support = max(SUPPORT, RARE * images * len(sample) / len(whole))
     seeds: list[int] = []
     while len(seeds) < min(count, len(sample)):
         gains = (weight[:, None] * np.clip(near - served[:, None], 0, None)).sum(axis=0)
         best = int(gains.argmax())
-        if seeds and gains[best] < SUPPORT * NEAR * weight[best]:
+        if seeds and gains[best] < support * NEAR * weight[best]:
             break
         seeds.append(best)
         served = np.maximum(served, near[:, best])

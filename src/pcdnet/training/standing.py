@@ -63,7 +63,8 @@ def without_standing(picture: Float32[np.ndarray, "H W C"], seeds: Seeds) -> Flo
     if not covered.any():
         return picture
     nearest = ndimage.distance_transform_edt(covered, return_distances=False, return_indices=True)
-    return picture[tuple(nearest)]
+    found: np.ndarray = picture[tuple(nearest)]
+    return found
 
 
 def find_standing(

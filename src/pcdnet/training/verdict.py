@@ -193,10 +193,11 @@ def _findings(f: Figures, limit: int) -> Iterator[tuple[int, str]]:
 
 def _fixtures(f: Figures) -> str:
     """Where nothing is looked for, in words."""
-    named = "; ".join(f"top {top}, left {left}, {height}x{width}" for top, left, height, width in f.fixtures[:MOST_NAMED])
-    more = f"; and {len(f.fixtures) - MOST_NAMED} more" if len(f.fixtures) > MOST_NAMED else ""
-    places = "1 place is" if len(f.fixtures) == 1 else f"{len(f.fixtures)} places are"
-    return f"{places} left out as fixtures, such as counters: {named}{more}"
+    places = [f"top {top}, left {left}, {height}x{width}" for top, left, height, width in f.fixtures]
+    named = "; ".join(places[:MOST_NAMED])
+    more = f"; and {len(places) - MOST_NAMED} more" if len(places) > MOST_NAMED else ""
+    count = "1 place is" if len(places) == 1 else f"{len(places)} places are"
+    return f"{count} left out as fixtures, such as counters: {named}{more}"
 
 
 def _mostly_unused(f: Figures) -> bool:
