@@ -3,9 +3,9 @@
 First it is settled how much of the error an object may leave where it is seen: most objects are what their prototypes
 show, and those that leave many times as much as most are something else. Then fillers go, which patch what others leave
 (see `fillers`). At last prototypes are tried one after the other, the least used first: images that one is chosen in
-are decomposed without it. It is superfluous if nobody would see the difference, and if the description of all images
-does not become longer: without it there is one prototype less to describe, but perhaps more objects. So copies go,
-shapes that are cut off, and two objects that happened to touch; what only several pieces would explain stays.
+are decomposed without it. It is superfluous if nobody would see the difference, and if there are no more objects than
+before; a rare one may be replaced by more objects, if the description of all images becomes shorter by that. So copies
+go, shapes that are cut off, and two objects that happened to touch; what only several pieces would explain stays.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ SEEN = 0.04
 """A mean difference of this much, in values of 0 to 1, is seen."""
 MANY, LEAST_LEFT, MOST_LEFT = 4.0, 0.25, 0.75
 """An object may leave so many times the error that the median object leaves, as a share, within these bounds."""
+FEW_MORE, RARE = 0.25, 1 / 3
+"""Without a prototype there may be so many more objects for each of its own; more only if it is so much rarer than the
+median one, as two objects are that happened to touch."""
 PIXEL_BITS, COLOUR_BITS = 8, 8
 """What describes a pixel of a prototype, and a value of an object's colour."""
 SHARE = 0.1
@@ -58,6 +61,7 @@ def settle(
         kept = useful
         found = _renumbered(_only(model, kept).decompose_all(images), kept)
         kept = _use(found, model.config.num_prototypes) > 0
+    use = _use(found, model.config.num_prototypes)
     for n, p in enumerate(_order(found, kept)):
         if watch is not None:
             watch(n, int(kept.sum()))
@@ -69,10 +73,12 @@ def settle(
         where = np.argsort(-counts, kind="stable")[: min(TRIED, int((counts > 0).sum()))]
         without = _only(model, trial).decompose_all(images[where])
         before = [found[i] for i in where]
-        # How many objects more there are in all images, as far as those looked at tell.
         more = (sum(map(len, without)) - sum(map(len, before))) / max(1, counts[where].sum())
-        more *= counts.sum() * total / len(images)
-        if _cheaper(model, p, more, images.shape) and _unseen(model, p, before, without, noise):
+        everywhere_more = more * counts.sum() * total / len(images)
+        pays = more <= FEW_MORE or (
+            counts.sum() <= RARE * np.median(use[use > 0]) and _cheaper(model, p, everywhere_more, images.shape)
+        )
+        if pays and _unseen(model, p, before, without, noise):
             kept = trial
             everywhere = np.flatnonzero(counts)
             again = _renumbered(_only(model, kept).decompose_all(images[everywhere]), kept)
