@@ -20,9 +20,9 @@ def rippled(count: int = 60) -> np.ndarray:
     rng = np.random.default_rng(0)
     images = np.broadcast_to((GROUND * 255).round().astype(np.uint8), (count, *GROUND.shape)).copy()
     for image in images:
-        for row in (12, 14, 16):
-            image[row] = (40, 90, 160) if rng.random() < 0.5 else (20, 50, 120)
-        row, column = rng.integers(6, 16), rng.integers(2, 50)
+        for line in (12, 14, 16):
+            image[line] = (40, 90, 160) if rng.random() < 0.5 else (20, 50, 120)
+        row, column = int(rng.integers(6, 16)), int(rng.integers(2, 50))
         image[row : row + 6, column : column + 7] = (240, 220, 40)
         image[row + 1 : row + 3, column + 2 : column + 4] = (20, 20, 20)
     return images
