@@ -7,8 +7,8 @@ import pytest
 
 from pcdnet.errors import PcdnetError
 from pcdnet.training.foreground import find_foreground, still_background
-from pcdnet.training.shapes import choose_seeds
-from tests.training.blobs import SHAPES, frames
+from pcdnet.training.shapes import agreed, choose_seeds
+from tests.training.blobs import SHAPES, blob, frames
 
 
 def test_the_seeds_are_the_shapes_that_repeat() -> None:
@@ -51,3 +51,21 @@ def test_what_nearly_all_blobs_lack_is_a_hole_and_bright_and_dark_rings_are_one_
     mask = seeds.masks[0] > 0.5
     assert mask.sum() == (72 if hole else 81)
     assert np.allclose(seeds.prototypes[0][mask], 1, atol=0.05)
+
+
+def test_blobs_that_do_not_agree_on_a_shape_are_no_seed() -> None:
+    rng = np.random.default_rng(0)
+    blobs = [blob(n, 5, 5, SHAPES[0]) for n in range(20)]
+    for n in range(20):
+        pair = np.zeros((9, 9))
+        pair[:6, :5] = 1
+        pair[3:, rng.integers(1, 5) :] = 1
+        pair[rng.random((9, 9)) < 0.4] = 0
+        pair[0], pair[-1], pair[:, 0], pair[:, -1] = 1, 1, 1, 1
+        blobs.append(blob(n, 20, 20, pair))
+    seeds = choose_seeds(blobs, 4, (12, 12), rng)
+    kept = agreed(seeds)
+    assert len(kept.masks) == 1 < len(seeds.masks)
+    assert (kept.masks[0] > 0.5).sum() == SHAPES[0].sum()
+    assert set(kept.kinds.tolist()) == {-1, 0}
+    assert (kept.kinds == 0).sum() == 20

@@ -21,7 +21,7 @@ from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import Blob, Foreground, find_foreground, largest_objects, some_of, strong
 from pcdnet.training.parts import join_parts
 from pcdnet.training.reset import COPY_NOISE
-from pcdnet.training.shapes import Seeds, choose_seeds
+from pcdnet.training.shapes import Seeds, agreed, choose_seeds
 
 SURE = 1.5
 """Raw mask values lie in [1 - SURE, SURE] at the start: pixels that all blobs agree on withstand the noise on masks."""
@@ -56,7 +56,8 @@ def find_start(
     if not any(blob.fits(frame) for blob in blobs):  # then the counters are all that there is
         blobs, fixed = clear, np.zeros_like(fixed)
     seeds = choose_seeds(blobs, 2 * count, frame, rng)
-    return Start(choose_seeds(join_parts(seeds, blobs, frame), count, frame, rng), blobs, found.clutter | fixed)
+    seeds = agreed(choose_seeds(join_parts(seeds, blobs, frame), count, frame, rng))
+    return Start(seeds, blobs, found.clutter | fixed)
 
 
 @torch.no_grad()

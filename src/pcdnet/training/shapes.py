@@ -18,12 +18,15 @@ from pcdnet.training.foreground import Blob
 
 NEAR = 0.5
 """From this distance on two blobs are simply different; farther is not worse."""
-SUPPORT, RARE = 3.0, 0.02
-"""A seed must stand for so many blobs, itself included, that no other seed stands for; and for so many an image."""
+SUPPORT = 3.0
+"""A seed must stand for so many blobs, itself included, that no other seed stands for."""
 MOST_BLOBS = 3000
 """Blobs that are compared with each other."""
 INSIDE = 0.2
 """A blob has an inside if it is this share of its pixels."""
+UNCERTAIN, MOST_UNCERTAIN = 0.2, 0.5
+"""A pixel is uncertain if the share of the blobs that cover it is between this and the rest; of a shape that blobs agree
+on, there are at most so many uncertain pixels for each that most of them cover."""
 HOLE = 0.2
 """A pixel that fewer than this share of the blobs show solid is a hole."""
 
@@ -59,13 +62,11 @@ def choose_seeds(blobs: list[Blob], count: int, frame: tuple[int, int], rng: np.
     near = np.clip(NEAR - _distances(features, areas, features, areas), 0, None)  # how well one stands for the other
     weight = np.sqrt(areas)  # large objects count for more than specks
     served = np.zeros(len(sample))
-    images = 1 + max(blob.image for blob in whole)
-    support = max(SUPPORT, RARE * images * len(sample) / len(whole))
     seeds: list[int] = []
     while len(seeds) < min(count, len(sample)):
         gains = (weight[:, None] * np.clip(near - served[:, None], 0, None)).sum(axis=0)
         best = int(gains.argmax())
-        if seeds and gains[best] < support * NEAR * weight[best]:
+        if seeds and gains[best] < SUPPORT * NEAR * weight[best]:
             break
         seeds.append(best)
         served = np.maximum(served, near[:, best])
@@ -77,6 +78,19 @@ def choose_seeds(blobs: list[Blob], count: int, frame: tuple[int, int], rng: np.
         near = near[:, seeds]
     kinds = np.where(near.max(axis=1) > 0, near.argmax(axis=1), -1)
     return Seeds(*_common(whole, kinds, len(seeds), frame), whole, kinds)
+
+
+def agreed(seeds: Seeds) -> Seeds:
+    """The seeds without those whose blobs do not agree on a shape: pairs of things that touch, each in its own way.
+
+    If no blobs agree at all, all seeds stay.
+    """
+    uncertain = ((seeds.masks > UNCERTAIN) & (seeds.masks < 1 - UNCERTAIN)).sum(axis=(1, 2))
+    kept = uncertain <= MOST_UNCERTAIN * (seeds.masks > 0.5).sum(axis=(1, 2))
+    if kept.all() or not kept.any():
+        return seeds
+    numbers = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)  # the last is for blobs of no kind, -1
+    return Seeds(seeds.prototypes[kept], seeds.masks[kept], seeds.blobs, numbers[seeds.kinds])
 
 
 def _common(
