@@ -100,6 +100,22 @@ def test_ignored_pixels_survive_a_file(tmp_path: Path) -> None:
     assert torch.equal(again.ignored, model.ignored)
 
 
+def test_the_looks_of_a_background_survive_a_file_and_others_are_refused(tmp_path: Path) -> None:
+    model, images = random_model(0, background="still")
+    assert model.background is not None
+    shape = (2, *model.background.shape)
+    model.looks = torch.randint(0, 256, shape, dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    model.save(tmp_path)
+    again = load(tmp_path)
+    assert again.looks is not None
+    assert torch.equal(again.looks, model.looks)
+    torch.testing.assert_close(again.seen(images), model.seen(images))
+    fresh, _ = random_model(0, background="still")
+    for wrong in (model.looks.float(), model.looks[:, :, :-1], model.looks[0]):
+        with pytest.raises(PcdnetError, match="for looks, not some of its background"):
+            fill(fresh, {**dict(fresh.state_dict()), "looks": wrong}, tmp_path / WEIGHTS)
+
+
 def test_a_device_is_named_and_there() -> None:
     assert checked_device("cpu") == torch.device("cpu")
     for name in ("no such device", "cuda:99"):

@@ -227,3 +227,11 @@ def test_mistakes_name_their_cure(tmp_path: Path) -> None:
         judge(run, np.zeros((0, 35, 35, 3), np.uint8))
     with pytest.raises(PcdnetError, match="give data"):
         judge(run.load_model())
+
+
+def test_fixtures_are_reported_and_speak_against_nothing() -> None:
+    found = dataclasses.replace(FINE, fixtures=((1, 36, 20, 12), (1, 116, 20, 12), (5, 5, 2, 2), (9, 9, 1, 1)))
+    verdict = verdict_of(found, ModelConfig(), (210, 160))
+    assert verdict.verdict == "good"
+    assert any("4 places are left out as fixtures" in reason for reason in verdict.reasons)
+    assert any("top 1, left 36, 20x12" in reason and "1 more" in reason for reason in verdict.reasons)

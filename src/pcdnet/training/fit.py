@@ -156,7 +156,7 @@ def fit(
         trainer.train(show, stop or (lambda: False))
     best = trainer.finished()
     best.names = best.names if run is None else run.names()
-    if config.train.settle:
+    if config.train.settle and start is None:  # a model to start from keeps its sizes
         best = settle(best, scenes.images, pixel_noise(scenes.images))
         if run is not None:
             best.names.write(run.path)

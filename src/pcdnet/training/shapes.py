@@ -25,8 +25,8 @@ MOST_BLOBS = 3000
 INSIDE = 0.2
 """A blob has an inside if it is this share of its pixels."""
 UNCERTAIN, MOST_UNCERTAIN = 0.2, 0.5
-"""A pixel is uncertain if the share of the blobs that cover it is between this and the rest; of a shape that blobs agree
-on, there are at most so many uncertain pixels for each that most of them cover."""
+"""A pixel is uncertain if the share of the blobs that cover it is between this and the rest; where blobs agree, a shape
+has at most so many uncertain pixels for each that most of them cover."""
 HOLE = 0.2
 """A pixel that fewer than this share of the blobs show solid is a hole."""
 
