@@ -89,7 +89,7 @@ def test_without_its_background_a_scene_needs_the_picture(asked: httpx.Client) -
 @pytest.mark.parametrize("wrong", ["size", "type", "numbers"])
 def test_a_background_that_is_none_is_refused(wrong: str, asked: httpx.Client) -> None:
     scene, background = sample(asked)
-    other = {"size": background[1:], "type": levels(background), "numbers": background * np.float32(np.inf)}[wrong]
+    other = {"size": background[1:], "type": levels(background), "numbers": background + np.float32(np.inf)}[wrong]
     message = {**scene, "background": Array.from_numpy(other).model_dump()}
     assert "send 40x56x1 finite numbers of float32" in complaint(asked.post("/api/render", json=message), 422)
 

@@ -61,7 +61,7 @@ class PatchedSurface:
             _blended(self.columns, right, left, size[1], self.coefficients),
         )
         coefficients = self.coefficients[:, down, :, right].flatten(3).flatten(1, 2)
-        return torch.einsum("hm,cmn,wn->chw", rows, coefficients, columns)
+        return torch.einsum("hm,cmn,wn->chw", rows, coefficients, columns).clamp(0, 1)
 
 
 def _blended(side: Pieces, which: slice, start: int, size: int, like: Tensor) -> Float[Tensor, "size terms"]:

@@ -42,7 +42,8 @@ class Surface:
         """The surface in the rectangle that starts at (top, left), by default everywhere."""
         (H, W), (h, w) = self.size, size or self.size
         down, across = polynomials(H, self.coefficients), polynomials(W, self.coefficients)
-        return torch.einsum("hk,wl,bckl->bchw", down[top : top + h], across[left : left + w], self.coefficients)
+        parts = down[top : top + h], across[left : left + w]
+        return torch.einsum("hk,wl,bckl->bchw", *parts, self.coefficients).clamp(0, 1)  # as paper and light are
 
 
 @torch.no_grad()
