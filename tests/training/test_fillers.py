@@ -65,3 +65,16 @@ def test_an_object_stands_alone_if_it_is_all_of_a_blob() -> None:
     one = model.decompose_all(images)[0]
     alone = stand_alone(one, images[0, ..., 0] > 0)
     assert alone.tolist() == (one.prototype_ids == 0).tolist()
+
+
+def test_an_object_of_several_parts_stands_alone_too() -> None:
+    colon = np.array([[1, 1], [1, 1], [0, 0], [1, 1], [1, 1]], np.float32)
+    images = np.zeros((10, 24, 40, 1), np.uint8)
+    for n, image in enumerate(images):
+        image[3 + n : 8 + n, 5 + 2 * n : 7 + 2 * n][colon > 0] = 200
+        image[2:6, 30:36][SHIP > 0] = 200
+    model = model_of(SHIP, colon)
+    found = model.decompose_all(images)
+    assert {len(one) for one in found} == {2}
+    assert all(stand_alone(one, image[..., 0] > 0).all() for one, image in zip(found, images, strict=True))
+    assert not fillers(model, images, found, 0.04).any()

@@ -1,7 +1,7 @@
 """Fillers: prototypes that patch what others leave, and are hardly ever an object of their own.
 
 A bar or a speck that was seen now and then fits everywhere. What is an object stands alone in many places: there its
-pixels are a blob of foreground, and all of it.
+pixels are a blob of foreground, and all of it, or several where it has several parts.
 """
 
 from __future__ import annotations
@@ -38,12 +38,15 @@ def fillers(
 
 
 def stand_alone(one: Decomposition, foreground: Bool[np.ndarray, "H W"]) -> Bool[np.ndarray, "n"]:
-    """Which objects are blobs of the foreground."""
+    """Which objects are blobs of the foreground, or several that have no other part."""
     blobs, count = ndimage.label(foreground, structure=np.ones((3, 3)))
     pairs = np.bincount(one.instances.ravel() * (count + 1) + blobs.ravel(), minlength=(len(one) + 1) * (count + 1))
     shared: Float[np.ndarray, "n blobs"] = pairs.reshape(len(one) + 1, count + 1).astype(float)
-    together = shared.sum(axis=1, keepdims=True) + shared.sum(axis=0) - shared
-    alone: np.ndarray = (shared[1:, 1:] >= WHOLE * np.maximum(together[1:, 1:], 1)).any(axis=1)
+    of_blobs, of_objects = shared.sum(axis=0)[1:], shared.sum(axis=1)[1:]
+    shared = shared[1:, 1:]
+    own = shared >= WHOLE * of_blobs
+    inside = (shared * own).sum(axis=1)
+    alone: np.ndarray = (inside > 0) & (inside >= WHOLE * (of_objects + (own * of_blobs).sum(axis=1) - inside))
     return alone
 
 
