@@ -35,7 +35,7 @@ def with_objects(images: Tensor) -> Tensor:
 def test_a_tilted_surface_behind_dark_objects_is_found_within_the_noise(rng: torch.Generator) -> None:
     away = fit_surface(noisy(with_objects(tilted()), rng)).picture() - tilted()
     assert away.square().mean().sqrt() < NOISE / 2
-    assert away.abs().max() < 2 * NOISE, "cosines are flat at the border, where the paper is not; that is all"
+    assert away.abs().max() < 2 * NOISE, "a tilt is followed up to the border"
 
 
 def test_objects_do_not_bend_the_surface(rng: torch.Generator) -> None:
