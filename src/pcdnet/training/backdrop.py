@@ -22,7 +22,7 @@ from pcdnet.training.foreground import LEAST_CONTRAST, still_background
 
 TRIED = 60
 """Images that a background is tried on, at most."""
-STITCHED = 120
+STITCHED = 400
 """Images that the large picture of a moving camera is made from, at most."""
 AT_ONCE = 16
 """Images whose surfaces are fitted at a time."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32
+from jaxtyping import Bool, Float, Float32, UInt8
 from torch import Tensor
 
 from pcdnet.config import Config
@@ -137,9 +137,20 @@ class Trainer:
             mean: np.ndarray = self._images.mean(axis=0, dtype=np.float64) / 255
             return mean.astype(np.float32)
         if init != "shapes":
-            return learned_picture(model.background, self._images, model.prototype_size)
+            return learned_picture(model.background, self._views(), model.prototype_size)
         H, W = self._images.shape[1:3]
-        return first_background(model.background, self._images, largest_objects((H, W)))
+        return first_background(model.background, self._views(), largest_objects((H, W)))
+
+    def _views(self) -> UInt8[np.ndarray, "N H W C"]:
+        """What the first background is made from.
+
+        A camera that moves on sees new ground, also while it takes the images for validation. No image of the others
+        shows it; objects are learned without them all the same.
+        """
+        valid = self._validation.images
+        if self._config.model.background != "moving" or valid.shape[1:] != self._images.shape[1:]:
+            return self._images
+        return np.concatenate([self._images, valid])
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: value.clone() for name, value in self._model.state_dict().items()}

@@ -92,3 +92,22 @@ def test_gradients_reach_the_seen_part_of_the_picture_alone() -> None:
     assert gradient[0, 5, 20] == 2
     assert gradient[0, 0, 0] == 1
     assert not gradient[:, 43:].any()
+
+
+def test_places_do_not_drift_over_a_smooth_ground() -> None:
+    smooth = torch.nn.functional.avg_pool2d(ground(4, (90, 150))[None], 9, 1, 4)[0]
+    places = torch.tensor([[n // 2, 3 * n // 2] for n in range(60)])
+    images = with_objects(look(smooth, places, SIZE), seed=5)
+    panorama = stitch(images, 2 * TOLERANCE)
+    assert panorama is not None
+    assert torch.equal(panorama.places, places)
+
+
+def test_the_large_picture_does_not_depend_on_how_many_rows_are_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = with_objects(look(ground(), PLACES, SIZE), seed=2)
+    whole = stitch(images, TOLERANCE)
+    monkeypatch.setattr("pcdnet.model.background.moving.BAND", 1)
+    rows = stitch(images, TOLERANCE)
+    assert whole is not None
+    assert rows is not None
+    assert torch.equal(whole.picture, rows.picture)

@@ -14,14 +14,18 @@ from torch import Tensor
 
 from pcdnet.model.geometry import fast_size
 
-FEW = 64
-"""Images that the large picture is made of at most; the others only see it."""
+BAND = 2**22
+"""Values that are held at a time while the medians of the large picture are taken."""
 AGREE = 0.5
 """Share of the pixels that two images share, at least, in which they must agree to be neighbours."""
 SOFT = 1.0
 """Frequencies weaker than this share of the mean count less: in smooth pictures they are noise."""
 OVERLAP = 0.25
 """Share of an image, at least, that it must share with its neighbour."""
+PROPOSED = 6
+"""Shifts that phase correlation proposes; each is followed to where the images differ least."""
+COMPARED = 64
+"""Rows and columns, about, in which two images are compared."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,18 +64,19 @@ def stitch(images: Float[Tensor, "N C H W"], tolerance: float) -> Panorama | Non
 def shift_between(
     one: Float[Tensor, "C H W"], two: Float[Tensor, "C H W"], tolerance: float
 ) -> tuple[int, int, float] | None:
-    """Where the second image starts in the first, down and right, and how well they agree; None if they do not."""
-    _, H, W = one.shape
-    best = None
-    for down, right in _peaks(one, two):
-        rows, columns = slice(max(0, down), min(H, H + down)), slice(max(0, right), min(W, W + right))
-        if (rows.stop - rows.start) * (columns.stop - columns.start) < OVERLAP * H * W:
-            continue
-        there = two[:, rows.start - down : rows.stop - down, columns.start - right : columns.stop - right]
-        agree = float(((one[:, rows, columns] - there).abs().amax(dim=0) <= tolerance).float().mean())
-        if agree >= AGREE and (best is None or agree > best[2]):
-            best = down, right, agree
-    return best
+    """Where the second image starts in the first, down and right, and how well they agree; None if they do not.
+
+    A smooth ground agrees with itself about as well when it is shifted by a pixel or two too many. What tells the
+    right shift is the median difference, which is nothing but noise there.
+    """
+    found = {_descend(one, two, shift) for shift in _peaks(one, two)}
+    known = [(difference, shift) for shift in found if (difference := _difference(one, two, shift)) is not None]
+    if not known:
+        return None
+    _, (down, right) = min(known)
+    here, there = _shared(one, two, (down, right))
+    agree = float(((here - there).abs().amax(dim=0) <= tolerance).float().mean())
+    return (down, right, agree) if agree >= AGREE else None
 
 
 @torch.no_grad()
@@ -112,9 +117,41 @@ def _peaks(one: Float[Tensor, "C H W"], two: Float[Tensor, "C H W"]) -> list[tup
     grid = fast_size(2 * H), fast_size(2 * W)
     spectra = [_phases(image, grid) for image in (one, two)]
     heat = torch.fft.irfft2((spectra[0] * spectra[1].conj()).sum(dim=0), s=grid)
-    best = heat.flatten().topk(3).indices.tolist()
+    best = heat.flatten().topk(PROPOSED).indices.tolist()
     found = [divmod(index, grid[1]) for index in best]
     return [(r - grid[0] if r >= H else r, c - grid[1] if c >= W else c) for r, c in found]
+
+
+def _descend(one: Float[Tensor, "C H W"], two: Float[Tensor, "C H W"], shift: tuple[int, int]) -> tuple[int, int]:
+    """The shift near another one at which the images differ least."""
+    least = _difference(one, two, shift)
+    while least is not None:
+        around = [(shift[0] + down, shift[1] + right) for down in (-1, 0, 1) for right in (-1, 0, 1)]
+        tried = [(difference, near) for near in around if (difference := _difference(one, two, near)) is not None]
+        if min(tried)[0] >= least:
+            break
+        least, shift = min(tried)
+    return shift
+
+
+def _difference(one: Float[Tensor, "C H W"], two: Float[Tensor, "C H W"], shift: tuple[int, int]) -> float | None:
+    """The median difference of what two images share; None if that is little."""
+    here, there = _shared(one, two, shift)
+    if here[0].numel() < OVERLAP * one[0].numel():
+        return None
+    rows, columns = (-(-side // COMPARED) for side in one.shape[1:])
+    away = here[:, ::rows, ::columns] - there[:, ::rows, ::columns]
+    return float(away.abs().sum(dim=0).median())
+
+
+def _shared(
+    one: Float[Tensor, "C H W"], two: Float[Tensor, "C H W"], shift: tuple[int, int]
+) -> tuple[Float[Tensor, "C h w"], Float[Tensor, "C h w"]]:
+    """What two images share, in the first and in the second, if the second starts there in the first."""
+    (_, H, W), (down, right) = one.shape, shift
+    rows, columns = slice(max(0, down), max(0, min(H, H + down))), slice(max(0, right), max(0, min(W, W + right)))
+    there = two[:, max(0, -down) : max(0, min(H, H - down)), max(0, -right) : max(0, min(W, W - right))]
+    return one[:, rows, columns], there
 
 
 def _phases(planes: Float[Tensor, "*any H W"], grid: tuple[int, int]) -> Tensor:
@@ -135,11 +172,23 @@ def _median_picture(images: Float[Tensor, "N C H W"], where: Int[Tensor, "N 2"],
     """The median of what the placed images show of every point; a point that none shows has the median of all."""
     _, C, H, W = images.shape
     Y, X = (where[placed].amax(dim=0) + torch.tensor([H, W])).tolist()
-    some = placed[:: max(1, len(placed) // FEW)]
-    stack = images.new_full((len(some), C, Y, X), torch.nan)
-    for layer, n in zip(stack, some.tolist(), strict=True):
-        row, column = where[n].tolist()
-        layer[:, row : row + H, column : column + W] = images[n]
-    picture = stack.nanmedian(dim=0).values
+    picture = images.new_empty((C, Y, X))
+    height = max(1, BAND // (len(placed) * C * X))
+    for top in range(0, Y, height):
+        picture[:, top : top + height] = _band(images, where, placed.tolist(), slice(top, min(top + height, Y)), X)
     picture = torch.where(picture.isnan(), picture.nanmedian(), picture)
     return Panorama(picture, where)
+
+
+def _band(
+    images: Float[Tensor, "N C H W"], where: Int[Tensor, "N 2"], placed: list[int], rows: slice, width: int
+) -> Float[Tensor, "C y X"]:
+    """Some rows of the large picture, NaN where no image shows it."""
+    _, C, H, W = images.shape
+    near = [n for n in placed if rows.start - H < where[n, 0] < rows.stop]
+    stack = images.new_full((max(1, len(near)), C, rows.stop - rows.start, width), torch.nan)
+    for layer, n in zip(stack, near, strict=False):
+        row, column = where[n].tolist()
+        first, last = max(row, rows.start), min(row + H, rows.stop)
+        layer[:, first - rows.start : last - rows.start, column : column + W] = images[n, :, first - row : last - row]
+    return stack.nanmedian(dim=0).values
