@@ -18,7 +18,8 @@ from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_sq
 from pcdnet.model.composition import compose, instance_labels
 from pcdnet.model.depth import in_depth_order, selected_in_depth_order
 from pcdnet.model.fidelity import unexplained_shares
-from pcdnet.model.placement import Placement, in_front, kept, reported, to_placement
+from pcdnet.model.field import Field
+from pcdnet.model.placement import Placement, in_front, kept, reported, shifted, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
 from pcdnet.model.refinement import better, refine, unexplained
 from pcdnet.model.selection import Selection, SelectionInput, replaced, select, subset
@@ -44,11 +45,19 @@ class Layers:
     """The alpha mask of every object, in its frame."""
     own: Float[Tensor, "B C H W"] | None = None
     """What is behind the objects of each image, where that differs from image to image."""
+    field: Field | None = None
+    """Where objects are seen; None stands for all of the image."""
 
     def instances(self) -> Int[Tensor, "B H W"]:
         """The object that each pixel belongs to: 0 is background, n + 1 the n-th object from the front."""
         (H, W), (h, w) = self.reconstruction.shape[-2:], self.masks.shape[-2:]
-        return instance_labels(self.masks, self.placement.frames((H, W), (h, w)))
+        labels = instance_labels(self.masks, self.placement.frames((H, W), (h, w)))
+        return labels if self.field is None else self.field.only(labels)
+
+    def inside(self, field: Field, outside: Float[Tensor, "b C H W"]) -> Layers:
+        """Layers of a field as those of the whole images, of which the rest is `outside`."""
+        placement = shifted(self.placement, field.top, field.left)
+        return Layers(placement, self.colour, field.around(self.reconstruction, outside), self.masks, None, field)
 
 
 class Engine(nn.Module):
@@ -73,6 +82,8 @@ class Engine(nn.Module):
         self.ignored: Tensor | None
         still = config.background == "still" and image_size is not None
         self.register_buffer("ignored", torch.zeros(image_size or (), dtype=torch.bool) if still else None)
+        self.seen_in: Tensor | None
+        self.register_buffer("seen_in", torch.tensor([0, 0, *(image_size or ())]) if still else None)
         self.looks: Tensor | None
         self.register_buffer("looks", None)
         self.colour = ColourNetwork(config.channels) if config.colour == "network" else None
@@ -82,6 +93,15 @@ class Engine(nn.Module):
     def image_size(self) -> tuple[int, int] | None:
         """Height and width that images must have; None where the background is not still, and so any size will do."""
         return self.weights().image_size if self.config.background == "still" else None
+
+    @property
+    def field(self) -> Field | None:
+        """Where in the images things are seen at all; None stands for everywhere."""
+        size = self.image_size
+        if self.seen_in is None or size is None:
+            return None
+        found = Field(*self.seen_in.tolist())
+        return None if found.size == size else found
 
     def seen(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B C H W"]:
         """The images as they are searched and scored: the background in one of its looks is the background, and so is
@@ -110,8 +130,12 @@ class Engine(nn.Module):
         return self.weights().map(soft_clamp) if self.training else self.weights().clamped()
 
     def plan(self, image_size: tuple[int, int]) -> SearchPlan:
-        """How images of this size are searched in evaluation; derived once while the weights stay the same."""
-        return self._plans.get(self.weights(), image_size, self.config)
+        """How images of this size, or what of them is in the field, are searched in evaluation.
+
+        It is derived once while the weights stay the same.
+        """
+        weights, field = self.weights(), self.field
+        return self._plans.get(weights if field is None else field.cut_bank(weights), image_size, self.config)
 
     def forward(self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None = None) -> Layers:
         """Explain images of values in [0, 1], with the model's own bank or another (a noisy one, in training).
@@ -127,7 +151,19 @@ class Engine(nn.Module):
         check_batch(images, self.config.channels)
         H, W = images.shape[-2:]
         self._check_size(H, W)
-        images = self.seen(images)
+        images, field = self.seen(images), self.field
+        if field is None:
+            return self._explain_all(images, bank, training=training, refined=refined)
+        whole = bank or (self.bank() if training else self.weights().clamped())
+        inner = None if bank is None and not training and not torch.is_grad_enabled() else field.cut_bank(whole)
+        layers = self._explain_all(field.cut(images), inner, training=training, refined=refined)
+        return layers.inside(field, whole.behind(images[0])[None])
+
+    def _explain_all(
+        self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None, *, training: bool, refined: bool
+    ) -> Layers:
+        """Explain all that is in the images; a bank of None is the model's own in evaluation, without gradients."""
+        H, W = images.shape[-2:]
         if bank is None and not training:
             plan = self.plan((H, W))
             bank = self.weights().clamped() if torch.is_grad_enabled() else plan.bank

@@ -124,10 +124,17 @@ class Evidence:
 
     @staticmethod
     def opening(
-        images: Float[Tensor, "B C H W"], geometry: Geometry, behind: Float[Tensor, "b Y X C"] | None = None
+        images: Float[Tensor, "B C H W"],
+        geometry: Geometry,
+        behind: Float[Tensor, "b Y X C"] | None = None,
+        inside: Float[Tensor, "B 1 H W"] | None = None,
     ) -> Evidence:
-        """The evidence before anything is chosen; one canvas `behind` may stand for all images."""
-        Y, Q = canvas(images, geometry), canvas(torch.ones_like(images[:, :1]), geometry)
+        """The evidence before anything is chosen; one canvas `behind` may stand for all images.
+
+        Images that are 0 outside a part of them count there alone: it is `inside`.
+        """
+        Y = canvas(images, geometry)
+        Q = canvas(torch.ones_like(images[:, :1]) if inside is None else inside, geometry)
         behind = None if behind is None else behind.expand_as(Y)
         return Evidence(torch.cat(plane_list(Y, Q, behind), dim=-1), behind)
 

@@ -92,13 +92,14 @@ def inspect(model: PCDNet, image: Float[Tensor, "C H W"]) -> Inspection:
 @torch.inference_mode()
 def locate(model: PCDNet, image: Float[Tensor, "C H W"], prototype: int) -> Localization:
     """The localization map in which the search finds the places of a prototype."""
+    image, (down, right) = _in_field(model, image)
     plan = model.plan((image.shape[1], image.shape[2]))
     (top, left), (h, w), (my, mx) = plan.offset[prototype].tolist(), plan.geometry.frame, plan.geometry.padding
     return Localization(
         heat=plan.localizer.maps(image[None], model.own_backgrounds(image[None]))(
             slice(0, 1), slice(prototype, prototype + 1)
         )[0, 0],
-        origin=(-my - top, -mx - left),
+        origin=(down - my - top, right - mx - left),
         middle=(top + h / 2, left + w / 2),
     )
 
@@ -117,20 +118,29 @@ def _end(model: PCDNet, image: Float[Tensor, "C H W"], walk: _Walk, steps: list[
     return float((layers.reconstruction[0] - image).square().sum()), kept != chosen
 
 
+def _in_field(model: PCDNet, image: Float[Tensor, "C H W"]) -> tuple[Float[Tensor, "C h w"], tuple[int, int]]:
+    """What the search looks at of an image, and where in the image that starts."""
+    field = model.field
+    return (image, (0, 0)) if field is None else (field.cut(image), (field.top, field.left))
+
+
 class _Walk:
     """Greedy selection of one image, one choice at a time; between choices all candidates can be compared."""
 
     def __init__(self, model: PCDNet, image: Float[Tensor, "C H W"]) -> None:
+        whole, (image, self._corner) = image, _in_field(model, image)
         plan, own = model.plan((image.shape[1], image.shape[2])), model.own_backgrounds(image[None])
         self.given = given = model.selection_input(image[None], plan, model.config.peaks_per_prototype, own)
         self._evidence = given.evidence()
-        self._error = float((image - given.behind()[0]).square().sum())
+        behind = model.weights().clamped().behind(whole) if own is None else own[0]
+        self._error = float((whole - behind).square().sum())
         self._free = given.candidates.exists[0].clone()
         where, (my, mx) = given.candidates, plan.geometry.padding
         self._all = torch.arange(len(self._free), device=image.device)
         kinds = where.prototype(self._all)
         self._kinds = kinds.tolist()
-        self._positions = torch.stack([where.row[0], where.column[0]], dim=1).sub(plan.offset[kinds]).tolist()
+        corner = self._all.new_tensor(self._corner) - plan.offset[kinds]
+        self._positions = torch.stack([where.row[0], where.column[0]], dim=1).add(corner).tolist()
         maps = plan.localizer.maps(image[None], own)(slice(0, 1), slice(0, len(plan.boxes)))[0]
         self._heights = maps[kinds, where.row[0] + my, where.column[0] + mx].tolist()
         self._measure()
@@ -143,7 +153,7 @@ class _Walk:
         """Whether an object is not cut off too much by the border; its place is that of the bank's frame."""
         plan = self.given.plan
         p = self._all.new_tensor(prototype)
-        top, left = plan.offset[p]
+        top, left = plan.offset[p] - self._all.new_tensor(self._corner)
         return bool(plan.reported(p, row + top, column + left))
 
     def step(self, chosen: int | None) -> Step:

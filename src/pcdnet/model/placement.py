@@ -63,6 +63,13 @@ def reported(found: Placement, plan: SearchPlan) -> Placement:
     return _packed(found, found.exists & plan.reported(p, found.row + top, found.column + left), p.shape[1])
 
 
+def shifted(objects: Placement, down: int, right: int) -> Placement:
+    """The objects elsewhere."""
+    there = objects.exists
+    row, column = torch.where(there, objects.row + down, 0), torch.where(there, objects.column + right, 0)
+    return dataclasses.replace(objects, row=row, column=column)
+
+
 def kept(objects: Placement, those: Bool[Tensor, "B N"]) -> Placement:
     """Some of the objects, in their order."""
     return _packed(objects, those, those.shape[1])

@@ -13,6 +13,7 @@ from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.composition import compose, instance_labels
 from pcdnet.model.evidence import Evidence, error_fall, occluded
+from pcdnet.model.field import Field
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.windows import Frames, canvas
 
@@ -24,10 +25,11 @@ def recompose(
     image: Float[Tensor, "C H W"] | None,
     own: Float[Tensor, "C H W"] | None,
     channels: int,
+    field: Field | None = None,
 ) -> Decomposition:
     """The scene with its labels, its picture and, for a given image, its errors; see `PCDNet.recompose`.
 
-    `own` is the scene's background where it is not the bank's.
+    `own` is the scene's background where it is not the bank's; objects are seen in the `field` alone, if there is one.
     """
     _check(bank, scene, image, own, channels)
     size, device = (scene.instances.shape[0], scene.instances.shape[1]), bank.masks.device
@@ -37,16 +39,21 @@ def recompose(
     frames = Frames(Geometry.touching(size, bank.frame), row, column, torch.ones_like(row, dtype=torch.bool))
     prototypes, masks = bank.prototypes[prototype], bank.masks[prototype]
     background = bank.behind(bank.masks.new_zeros(channels, *size)) if own is None else own
-    picture = compose(prototypes, masks, colour, frames, background[None])[0]
+    picture, labels = compose(prototypes, masks, colour, frames, background[None]), instance_labels(masks, frames)
+    inside = torch.ones_like(background[:1])
+    if field is not None:
+        picture, labels = field.around(field.cut(picture), background[None]), field.only(labels)
+        inside = field.around(field.cut(inside)[None], torch.zeros_like(inside)[None])[0]
+    picture = picture[0]
     reductions, error = torch.zeros(len(scene)), 0.0
     if image is not None:
         textures = prototypes[..., None] * colour[:, :, None, None]
-        reductions = _error_reductions(image, background, textures, masks[..., None], frames).float().cpu()
+        reductions = _error_reductions(image * inside, background * inside, inside, textures, masks, frames)
         error = float((picture - image).square().sum())
     return dataclasses.replace(
         scene,
         error_reductions=reductions.numpy(),
-        instances=instance_labels(masks, frames)[0].cpu().numpy(),
+        instances=labels[0].cpu().numpy(),
         reconstruction=picture.permute(1, 2, 0).float().contiguous().cpu().numpy(),
         error=error,
         background=None if own is None else own.detach().permute(1, 2, 0).float().contiguous().cpu().numpy(),
@@ -56,19 +63,23 @@ def recompose(
 def _error_reductions(
     image: Float[Tensor, "C H W"],
     background: Float[Tensor, "C H W"],
+    inside: Float[Tensor, "1 H W"],
     textures: Float[Tensor, "1 N h w C"],
-    masks: Float[Tensor, "1 N h w 1"],
+    masks: Float[Tensor, "1 N h w"],
     frames: Frames,
 ) -> Float[Tensor, "N"]:
     """How much the squared error falls with every object, added behind those before it; from windows alone."""
-    evidence, behind = Evidence.opening(image[None], frames.geometry), canvas(background[None], frames.geometry)
+    evidence, behind = (
+        Evidence.opening(image[None], frames.geometry, inside=inside[None]),
+        canvas(background[None], frames.geometry),
+    )
     reductions = image.new_zeros(textures.shape[1])
     for n in range(len(reductions)):
-        windows, T, M = frames.nth(n), textures[:, n], masks[:, n]
+        windows, T, M = frames.nth(n), textures[:, n], masks[:, n, ..., None]
         Y, Q = evidence.cut(windows)
         reductions[n] = error_fall(Y, Q, windows.cut(behind), M, T).sum()
         evidence.paste(windows, *occluded(Y, Q, M, T))
-    return reductions
+    return reductions.float().cpu()
 
 
 def _check(bank: PrototypeBank, scene: Decomposition, image: Tensor | None, own: Tensor | None, channels: int) -> None:

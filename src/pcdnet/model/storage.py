@@ -38,7 +38,7 @@ def save_model(
     names.write(folder)
 
 
-OPTIONAL = ("ignored",)
+OPTIONAL = ("ignored", "seen_in")
 """What files of version 0.1 do not hold."""
 LOOKS = "looks"
 """What files of models hold whose background has several looks."""
@@ -88,7 +88,20 @@ def fill(model: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None
             )
         if not torch.isfinite(tensors[name]).all():
             raise PcdnetError(f"{name} in {path} holds values that are no finite numbers; use a sound file")
+    _check_field(tensors, path)
     model.load_state_dict({name: tensors[name] for name in expected})
+
+
+def _check_field(tensors: dict[str, Tensor], path: Path) -> None:
+    """Refuse a field that does not lie in the background."""
+    if "seen_in" not in tensors or "background" not in tensors:
+        return
+    (top, left, height, width), (_, H, W) = tensors["seen_in"].tolist(), tensors["background"].shape
+    if not (0 <= top < top + height <= H and 0 <= left < left + width <= W):
+        raise PcdnetError(
+            f"{path} looks for objects in {height}x{width} pixels at row {top}, column {left}, which are not in its "
+            f"background of {H}x{W}; use a sound file"
+        )
 
 
 def _check_looks(tensors: dict[str, Tensor], path: Path) -> None:

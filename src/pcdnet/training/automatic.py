@@ -21,12 +21,10 @@ from pcdnet.model.refinement import MAX_OBJECTS_TO_RESTART
 from pcdnet.training.backdrop import behind_images, choose_background
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import largest_objects, some_of
-from pcdnet.training.initialization import find_start
+from pcdnet.training.initialization import MOST_SHAPES, find_start
 from pcdnet.training.shapes import Seeds
 from pcdnet.training.standing import first_background
 
-MOST_PROTOTYPES = 60
-"""Kinds of shapes that are distinguished at most."""
 MARGIN = 2
 """Pixels between the largest thing and its frame, on every side."""
 COMMON = 0.005
@@ -37,6 +35,9 @@ MOST_OBJECTS, MOST_PEAKS = 64, 20
 """Limits beyond which search takes too long; images with more objects are cut into tiles."""
 TILE_OBJECTS, TILE_FRAMES = 40, 3
 """Tiles hold about so many objects, and have at least so many times the side of a frame."""
+OVERHANG = 0.95
+"""Share of a frame that may leave images of a still background. It is known up to the border, so that even a stripe is
+a thing that is cut off, and its own prototype must be able to explain it."""
 STRONGEST = 3.0
 """Largest colour factor: a prototype whose brightest detail is white may be dark elsewhere, and its objects bright."""
 LEAST_GAIN = 0.25
@@ -71,7 +72,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
     backdrop = choose_background(some, largest, tiles=tiles)
     behind = behind_images(backdrop.kind, some, first_background(backdrop.kind, some, largest))
     found, _ = find_steady_foreground(backdrop.kind, some, behind, largest)
-    start = find_start(found, MOST_PROTOTYPES, largest, np.random.default_rng(seed))
+    start = find_start(found, MOST_SHAPES, largest, np.random.default_rng(seed))
     seeds, blobs = start.seeds, start.blobs
     frame = _frame(seeds, largest)
     per_image = np.bincount([blob.image for blob in blobs], minlength=len(some))
@@ -88,6 +89,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
         localization="error_reduction",
         restarts=RESTARTS if most <= MAX_OBJECTS_TO_RESTART else 0,
         rounds=2,
+        overhang=OVERHANG if backdrop.kind == "still" else ModelConfig().overhang,
         min_error_reduction=float(f"{energy:.2g}"),
         max_colour=STRONGEST,
         min_visible=0.5,

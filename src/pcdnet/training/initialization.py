@@ -7,6 +7,7 @@ on is learned as ever, from the error of its reconstructions.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from dataclasses import dataclass
 
@@ -14,8 +15,10 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float32, UInt8
 
+from pcdnet.model.field import Field
 from pcdnet.model.network import PCDNet
 from pcdnet.training.backdrop import behind_images
+from pcdnet.training.borders import at_borders, find_field
 from pcdnet.training.fixtures import counters
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import Blob, Foreground, find_foreground, largest_objects, some_of, strong
@@ -23,6 +26,9 @@ from pcdnet.training.parts import join_parts
 from pcdnet.training.reset import COPY_NOISE
 from pcdnet.training.shapes import Seeds, agreed, choose_seeds
 
+MOST_SHAPES = 60
+"""Kinds of shapes that are distinguished, at least: what is drawn in counters, and what is joined, does not depend on
+how many prototypes there are to be."""
 SURE = 1.5
 """Raw mask values lie in [1 - SURE, SURE] at the start: pixels that all blobs agree on withstand the noise on masks."""
 
@@ -37,6 +43,8 @@ class Start:
     """The blobs that may be objects."""
     ignored: Bool[np.ndarray, "H W"]
     """Where nothing is looked for: in clutter, and where counters are drawn."""
+    field: Field | None
+    """The part of the images in which things are seen; None stands for all of it."""
 
 
 def find_start(
@@ -50,14 +58,16 @@ def find_start(
 
     What is drawn in counters has at most the size `largest`; seeds have frames of that size, or of a smaller one.
     """
-    clear, frame = found.clear(), frame or largest
-    fixed = counters(choose_seeds(clear, 2 * count, largest, rng), found.clutter.shape)
+    clear, frame, many = found.clear(), frame or largest, 2 * max(count, MOST_SHAPES)
+    fixed = counters(choose_seeds(clear, many, largest, rng), found.clutter.shape)
     blobs = [blob for blob in clear if not blob.inside(fixed)]
     if not any(blob.fits(frame) for blob in blobs):  # then the counters are all that there is
         blobs, fixed = clear, np.zeros_like(fixed)
-    seeds = choose_seeds(blobs, 2 * count, frame, rng)
+    field = find_field(blobs, (fixed.shape[0], fixed.shape[1]))
+    blobs = at_borders(blobs, field)
+    seeds = choose_seeds(blobs, many, frame, rng)
     seeds = agreed(choose_seeds(join_parts(seeds, blobs, frame), count, frame, rng))
-    return Start(seeds, blobs, found.clutter | fixed)
+    return Start(seeds, blobs, found.clutter | fixed, field)
 
 
 @torch.no_grad()
@@ -91,6 +101,8 @@ def init_from_images(
         model.looks = None if looks is None else torch.from_numpy(looks).permute(0, 3, 1, 2).to(model.masks.device)
         if model.ignored is not None:
             model.ignored.copy_(torch.from_numpy(start.ignored))
+        if model.seen_in is not None and start.field is not None and start.field.holds(frame):
+            model.seen_in.copy_(torch.tensor(dataclasses.astuple(start.field)))
     n = len(seeds.prototypes)
     model.prototypes[:n] = torch.from_numpy(seeds.prototypes)
     model.masks[:n] = torch.from_numpy(seeds.masks) * (2 * SURE - 1) + (1 - SURE)

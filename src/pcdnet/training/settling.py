@@ -4,8 +4,9 @@ First it is settled how much of the error an object may leave where it is seen: 
 show, and those that leave many times as much as most are something else. Then fillers go, which patch what others leave
 (see `fillers`). At last prototypes are tried one after the other, the least used first: images that one is chosen in
 are decomposed without it. It is superfluous if nobody would see the difference, and if there are no more objects than
-before; a rare one may be replaced by more objects, if the description of all images becomes shorter by that. So copies
-go, shapes that are cut off, and two objects that happened to touch; what only several pieces would explain stays.
+before; a rare one may be replaced by more objects, if the description of all images becomes shorter by that, and any
+one by two that are mostly seen without each other (see `company`). So copies go, shapes that are cut off, and two
+objects that happened to touch; what only several pieces would explain stays.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from jaxtyping import Bool, UInt8
 from pcdnet.config import ModelConfig
 from pcdnet.decomposition import Decomposition
 from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.composition import OPAQUE
 from pcdnet.model.fidelity import unexplained_shares
 from pcdnet.model.network import PCDNet
 from pcdnet.training.backdrop import to_tensor
+from pcdnet.training.company import happen_to_touch
 from pcdnet.training.fillers import fillers
 from pcdnet.training.foreground import LEAST_CONTRAST, NOISE_FACTOR
 
@@ -62,6 +65,7 @@ def settle(
         found = _renumbered(_only(model, kept).decompose_all(images), kept)
         kept = _use(found, model.config.num_prototypes) > 0
     use = _use(found, model.config.num_prototypes)
+    areas = (model.masks.detach() > OPAQUE).sum(dim=(1, 2)).cpu().numpy().astype(float)
     for n, p in enumerate(_order(found, kept)):
         if watch is not None:
             watch(n, int(kept.sum()))
@@ -78,12 +82,15 @@ def settle(
         pays = more <= FEW_MORE or (
             counts.sum() <= RARE * np.median(use[use > 0]) and _cheaper(model, p, everywhere_more, images.shape)
         )
-        if pays and _unseen(model, p, before, without, noise):
-            kept = trial
-            everywhere = np.flatnonzero(counts)
-            again = _renumbered(_only(model, kept).decompose_all(images[everywhere]), kept)
-            for i, image in zip(everywhere.tolist(), again, strict=True):
-                found[i] = image
+        if not (pays or more <= 1 + FEW_MORE) or not _unseen(model, p, before, without, noise):
+            continue
+        everywhere = np.flatnonzero(counts)
+        again = _renumbered(_only(model, trial).decompose_all(images[everywhere]), trial)
+        replaced = list(found)
+        for i, image in zip(everywhere.tolist(), again, strict=True):
+            replaced[i] = image
+        if pays or happen_to_touch(p, found, replaced, areas):
+            kept, found = trial, replaced
     return _only(model, kept) if not kept.all() else model
 
 
@@ -149,5 +156,7 @@ def _only(model: PCDNet, kept: Bool[np.ndarray, "P"], config: ModelConfig | None
     smaller.names = dataclasses.replace(model.names, count=len(chosen), given=given, colours={})
     if smaller.ignored is not None and model.ignored is not None:
         smaller.ignored.copy_(model.ignored)
+    if smaller.seen_in is not None and model.seen_in is not None:
+        smaller.seen_in.copy_(model.seen_in)
     smaller.looks = model.looks
     return smaller

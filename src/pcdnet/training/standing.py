@@ -16,11 +16,9 @@ from pcdnet.config import Background
 from pcdnet.errors import PcdnetError
 from pcdnet.training.backdrop import learned_picture
 from pcdnet.training.foreground import LEAST_CONTRAST, find_foreground, some_of
-from pcdnet.training.initialization import find_start
+from pcdnet.training.initialization import MOST_SHAPES, find_start
 from pcdnet.training.shapes import Seeds
 
-MOST_SHAPES = 60
-"""Shapes of what moves that are looked for."""
 LEAST_PIXELS = 12
 """Smaller shapes are met by chance."""
 FULL = 0.9
