@@ -40,19 +40,14 @@ def find_steady_foreground(
 
 
 def _hidden(blobs: list[Blob], flickers: Bool[np.ndarray, "H W"]) -> list[Blob]:
-    """The blobs, those cut that touch what flickers: waves may hide a part of them, as the border of the image does.
-
-    Where most things are seen nowhere else, all stay as they are.
-    """
+    """The blobs, those cut that touch what flickers: waves may hide a part of them, as the border of the image does."""
     near = ndimage.binary_dilation(flickers, np.ones((3, 3)))
 
     def touches(blob: Blob) -> bool:
         h, w = blob.mask.shape
         return bool((near[blob.top : blob.top + h, blob.left : blob.left + w] & blob.mask).any())
 
-    found = [dataclasses.replace(blob, cut=blob.cut or touches(blob)) for blob in blobs]
-    whole, left = (sum(not blob.cut for blob in some) for some in (blobs, found))
-    return found if 2 * left >= whole else blobs
+    return [dataclasses.replace(blob, cut=blob.cut or touches(blob)) for blob in blobs]
 
 
 def other_looks(
