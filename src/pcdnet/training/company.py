@@ -16,7 +16,7 @@ from pcdnet.decomposition import Decomposition
 
 MOSTLY = 0.5
 """Two prototypes belong together if one of them is seen with the other in this share of its places."""
-WHOLE = 0.9
+WHOLE = 0.75
 """Share of its area in which an object must be seen, and lie where the one was that it replaces: two that hide much of
 each other can make any shape."""
 NEAR = 1.5
