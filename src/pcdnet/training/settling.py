@@ -183,5 +183,7 @@ def _only(model: PCDNet, kept: Bool[np.ndarray, "P"], config: ModelConfig | None
         smaller.ignored.copy_(model.ignored)
     if smaller.seen_in is not None and model.seen_in is not None:
         smaller.seen_in.copy_(model.seen_in)
+    if smaller.hidden is not None and model.hidden is not None:
+        smaller.hidden.copy_(model.hidden)
     smaller.looks = model.looks
     return smaller
