@@ -90,3 +90,18 @@ def test_images_of_too_many_objects_are_cut_into_tiles() -> None:
     assert 30 <= choice.tiles <= 90
     assert choose(images, seed=0, tiles=True).tiles is None
     assert choose(images[:, :40, :40], seed=0).tiles is None
+
+
+def test_panels_and_bars_that_hide_things_are_told() -> None:
+    rng = np.random.default_rng(0)
+    ground = rng.integers(60, 90, (60, 70, 3)).astype(np.uint8)
+    images = np.repeat(ground[None], 300, axis=0)
+    for n, image in enumerate(images):
+        row, column = n % 62 - 6, 3 * n % 60
+        image[max(0, row) : row + 8, column : column + 6] = (230, 200, 40)
+        row, column = 10 * (n % 5), n % 76 - 6
+        image[row : row + 6, max(0, column) : max(0, column + 6)] = (40, 200, 230)
+    images[:, :, :9], images[:, 30:33] = ground[:, :9], ground[30:33]
+    reasons = choose(images, seed=0).reasons
+    assert "things are cut off around 60x61 pixels at row 0, column 9, and looked for in there" in reasons
+    assert "rows 30, 31, 32 hide what passes behind them" in reasons

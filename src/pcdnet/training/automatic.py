@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from pcdnet.model.refinement import MAX_OBJECTS_TO_RESTART
 from pcdnet.training.backdrop import behind_images, choose_background
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import largest_objects, some_of
-from pcdnet.training.initialization import MOST_SHAPES, find_start
+from pcdnet.training.initialization import MOST_SHAPES, Start, find_start
 from pcdnet.training.shapes import Seeds
 from pcdnet.training.standing import first_background
 
@@ -72,7 +73,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
     backdrop = choose_background(some, largest, tiles=tiles)
     behind = behind_images(backdrop.kind, some, first_background(backdrop.kind, some, largest))
     found, _ = find_steady_foreground(backdrop.kind, some, behind, largest)
-    start = find_start(found, MOST_SHAPES, largest, np.random.default_rng(seed))
+    start = find_start(found, MOST_SHAPES, largest, np.random.default_rng(seed), still=backdrop.kind == "still")
     seeds, blobs = start.seeds, start.blobs
     frame = _frame(seeds, largest)
     per_image = np.bincount([blob.image for blob in blobs], minlength=len(some))
@@ -105,6 +106,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
         f"{len(blobs) / max(1, len({blob.image for blob in blobs})):.1f} things stand out in an image, at most {most}",
         f"they look like {len(seeds.prototypes)} shapes, the largest in frames of {frame[0]}x{frame[1]}",
         f"an object must reduce the squared error by {model.min_error_reduction:g}, as the faintest and palest do",
+        *_borders(start),
     )
     side = None if tiles or backdrop.kind in ("still", "moving") else _side_of_tiles((H, W), frame, most)
     return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons, side)
@@ -116,6 +118,16 @@ def _side_of_tiles(size: tuple[int, int], frame: tuple[int, int], most: int) -> 
         return None
     side = max(int((TILE_OBJECTS / most * size[0] * size[1]) ** 0.5), TILE_FRAMES * max(frame))
     return side if side < min(size) else None
+
+
+def _borders(start: Start) -> Iterator[str]:
+    """What was seen of bars and panels that hide things, in words."""
+    if start.field is not None:
+        top, left, height, width = dataclasses.astuple(start.field)
+        yield f"things are cut off around {height}x{width} pixels at row {top}, column {left}, and looked for in there"
+    for what, across in (("rows", start.hidden.all(axis=1)), ("columns", start.hidden.all(axis=0))):
+        if across.any():
+            yield f"{what} {', '.join(map(str, np.flatnonzero(across)))} hide what passes behind them"
 
 
 def _frame(seeds: Seeds, largest: tuple[int, int]) -> tuple[int, int]:

@@ -55,18 +55,23 @@ def find_start(
     largest: tuple[int, int],
     rng: np.random.Generator,
     frame: tuple[int, int] | None = None,
+    *,
+    still: bool = False,
 ) -> Start:
     """At most `count` shapes among what stands out, without counters, and with parts that belong together joined.
 
-    What is drawn in counters has at most the size `largest`; seeds have frames of that size, or of a smaller one.
+    What is drawn in counters has at most the size `largest`; seeds have frames of that size, or of a smaller one. Where
+    the camera is `still`, bars and panels may hide things.
     """
     clear, frame, many = found.clear(), frame or largest, 2 * max(count, MOST_SHAPES)
     fixed = counters(choose_seeds(clear, many, largest, rng), found.clutter.shape)
     blobs = [blob for blob in clear if not blob.inside(fixed)]
     if not any(blob.fits(frame) for blob in blobs):  # then the counters are all that there is
         blobs, fixed = clear, np.zeros_like(fixed)
-    field, hidden = find_field(blobs, (fixed.shape[0], fixed.shape[1])), find_bars(blobs, fixed.shape, frame)
-    blobs = beside_bars(at_borders(blobs, field), hidden)
+    field, hidden = None, np.zeros_like(fixed)
+    if still:
+        field, hidden = find_field(blobs, (fixed.shape[0], fixed.shape[1])), find_bars(blobs, fixed.shape, frame)
+        blobs = beside_bars(at_borders(blobs, field), hidden)
     seeds = choose_seeds(blobs, many, frame, rng)
     seeds = agreed(choose_seeds(join_parts(seeds, blobs, frame), count, frame, rng))
     return Start(seeds, blobs, found.clutter | fixed, field, hidden)
@@ -98,7 +103,7 @@ def init_from_images(
         height, width = largest_objects((H, W))
         largest = max(height, frame[0]), max(width, frame[1])
         found, looks = find_steady_foreground(model.config.background, some, behind, largest)
-        start = find_start(found, count, largest, rng, frame)
+        start = find_start(found, count, largest, rng, frame, still=model.config.background == "still")
         seeds = start.seeds
         model.looks = None if looks is None else torch.from_numpy(looks).permute(0, 3, 1, 2).to(model.masks.device)
         if model.ignored is not None:

@@ -39,7 +39,8 @@ def first_background(
     some = some_of(images)
     try:
         # Always the same lot: which blobs are compared must not change the background.
-        start = find_start(find_foreground(some, picture[None], frame), MOST_SHAPES, frame, np.random.default_rng(0))
+        found, lot = find_foreground(some, picture[None], frame), np.random.default_rng(0)
+        start = find_start(found, MOST_SHAPES, frame, lot, still=True)
     except PcdnetError:  # nothing moves
         return picture
     return without_standing(picture, start.seeds)
