@@ -130,7 +130,12 @@ class Train(ViewOptions):
         lines += [f"  advice: {advice}" for advice in verdict.advice]
         if verdict.changes:
             usual, seen = dataclasses.asdict(UNCHANGED), dataclasses.asdict(origin.view)
-            settings = {"preset": self.preset, "config": self.config, "data": origin.data, "out": f"{self.out}-2"}
+            settings: dict[str, Any] = {
+                "preset": self.preset,
+                "config": self.config,
+                "data": origin.data,
+                "out": f"{self.out}-2",
+            }
             settings |= {"minutes": origin.minutes}
             settings |= {name: value for name, value in seen.items() if value != usual[name]}
             settings |= {**dict(sorted(self.changes().items())), **verdict.changes}

@@ -9,8 +9,6 @@ from markupsafe import Markup, escape
 
 Points = Sequence[tuple[float, float]]
 
-FEW = 20
-"""So many points of a line are shown as dots, too."""
 WIDTH, HEIGHT = 360, 200
 """Size of a picture, in its own units; pages stretch it."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 10, 24
@@ -60,10 +58,10 @@ class Frame:
         """Where a value is from top to bottom."""
         return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * _share(y, self._bottom, self._top, self._log_y)
 
-    def line(self, points: Points, kind: str = "curve") -> str:
-        """A line through points, of a class of the page; a short one has dots."""
+    def path(self, points: Points, kind: str = "curve") -> str:
+        """A line through points, of a class of the page."""
         path = "M" + "L".join(f"{self.across(x):.1f} {self.up(y):.1f}" for x, y in points)
-        return f'<path class="{kind}" d="{path}"/>{self.dots(points) if len(points) <= FEW else ""}'
+        return f'<path class="{kind}" d="{path}"/>'
 
     def dots(self, points: Points, kind: str = "", radius: float = 3) -> str:
         """A dot at every point, of a class of the page."""
@@ -110,6 +108,11 @@ def drawable(points: Points, *, log_x: bool = False, log_y: bool = False) -> Poi
         for x, y in points
         if math.isfinite(x) and math.isfinite(y) and (x > 0 or not log_x) and (y > 0 or not log_y)
     ]
+
+
+def wide(values: Sequence[float]) -> bool:
+    """Whether numbers differ so much that factors say more than differences."""
+    return min(values) > 0 and max(values) >= 10 * min(values)
 
 
 def _share(value: float, low: float, high: float, log: bool) -> float:

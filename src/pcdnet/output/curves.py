@@ -13,7 +13,8 @@ from pcdnet.output.charts import Frame, Points, drawable
 
 MOST_POINTS = 300
 """A longer curve is thinned to means of neighbours: more points than pixels tell nothing."""
-
+FEW = 20
+"""So many points are shown as dots, too."""
 QUALITY = {"fg_ari": "FG-ARI", "f1": "F1"}
 """Scores that tell how good a run is, by the names of its metrics, best first; the others stand in for the first."""
 
@@ -50,7 +51,8 @@ def curve(points: Points, *, log: bool = False, low: float | None = None, high: 
         return Markup("")
     steps, values = zip(*points, strict=True)
     frame = Frame((0.0, 1.0, *steps), (*values, *(y for y in (low, high) if y is not None)), log_y=log, whole=True)
-    return frame.picture(frame.line(_thinned(points, log)))
+    thin = _thinned(points, log)
+    return frame.picture(frame.path(thin), frame.dots(thin) if len(thin) <= FEW else "")
 
 
 def _thinned(points: Points, log: bool) -> Points:

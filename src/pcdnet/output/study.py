@@ -13,7 +13,7 @@ from markupsafe import Markup
 import pcdnet
 from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
-from pcdnet.output.charts import Frame, bars, drawable
+from pcdnet.output.charts import Frame, bars, drawable, wide
 from pcdnet.output.page import template
 from pcdnet.training.display import clock
 from pcdnet.training.evaluation import small
@@ -96,35 +96,29 @@ def _history(study: StudyRecord, ended: Sequence[Trial]) -> Iterator[Picture]:
     complete = _points(ended, "complete")
     if not complete:
         return
-    pruned, best, steps = _points(ended, "pruned"), math.inf, []
+    pruned, best, stairs = _points(ended, "pruned"), math.inf, []
     for number, error in complete:
+        stairs += [] if math.isinf(best) else [(number, best)]
         best = min(best, error)
-        steps.append((number, best))
+        stairs.append((number, best))
     numbers, errors = zip(*complete, *pruned, strict=True)
-    frame = Frame((0.0, 1.0, *numbers), errors, log_y=True, whole=True)
-    marks = frame.line([*steps, (max(numbers), best)]) if len(steps) else ""
-    yield (
-        "error",
-        "over the trials",
-        small(best),
-        frame.picture(frame.dots(pruned, "pale"), frame.dots(complete), marks),
-    )
+    frame = Frame((0.0, 1.0, *numbers), errors, log_y=wide(errors), whole=True)
+    stairs.append((max(numbers), best))
+    marks = frame.path(stairs), frame.dots(pruned, "pale"), frame.dots(complete)
+    yield "error", "over the trials", small(best), frame.picture(*marks)
     curves = [(trial, drawable(trial.curve, log_y=True)) for trial in ended]
     known = [point for _, curve in curves for point in curve]
     if not known:
         return
     steps_done, errors = zip(*known, strict=True)
-    frame = Frame((0.0, 1.0, *steps_done), errors, log_y=True, whole=True)
-    paths = [
-        "M" + "L".join(f"{frame.across(x):.1f} {frame.up(y):.1f}" for x, y in curve) for _, curve in curves if curve
-    ]
-    drawn = [f'<path class="pale" d="{path}"/>' for path in paths]
+    frame = Frame((0.0, 1.0, *steps_done), errors, log_y=wide(errors), whole=True)
+    drawn = [frame.path(curve, "pale") for _, curve in curves if curve]
     winner = next((curve for trial, curve in curves if trial == study.best), ())
-    drawn += [frame.line(winner)] if winner else []
+    drawn += [frame.path(winner)] if winner else []
     yield "errors", "over the steps of every trial, the best in colour", "", frame.picture(*drawn)
 
 
-def _slice(name: str, study: StudyRecord, ended: Sequence[Trial]) -> Picture:
+def _slice(name: str, study: StudyRecord, ended: Sequence[Trial]) -> tuple[str, str, Markup]:
     """Errors over the values of one field."""
     entry, best = study.origin["space"][name], study.best
     choices = [json.dumps(choice) for choice in entry.get("choices", ())]
@@ -139,16 +133,16 @@ def _slice(name: str, study: StudyRecord, ended: Sequence[Trial]) -> Picture:
         for ending in ("complete", "pruned")
     }
     errors = [error for each in points.values() for _, error in each]
-    value = "" if best is None else _number(best.values.get(name))
+    value = "" if best is None else f"best {_number(best.values.get(name))}"
     if not errors:
-        return name, "", value, Markup("")
+        return name, value, Markup("")
     ends = (0.0, len(choices) - 1.0) if choices else (entry["low"], entry["high"])
     words = [word.strip('"') for word in choices]
-    frame = Frame(ends, errors, log_x=entry.get("log", False), log_y=True, names=words)
+    frame = Frame(ends, errors, log_x=entry.get("log", False), log_y=wide(errors), names=words)
     marks = [frame.dots(points["pruned"], "pale"), frame.dots(points["complete"])]
     if best is not None and best in tried and best.error:
         marks.append(frame.dots([(place(best), best.error)], "best", 5))
-    return name, "best at", value, frame.picture(*marks)
+    return name, value, frame.picture(*marks)
 
 
 def _row(trial: Trial, names: Sequence[str]) -> list[str]:

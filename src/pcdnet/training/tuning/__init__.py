@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from importlib.util import find_spec
@@ -112,8 +111,6 @@ def tune(
 
     _check(trials=trials, steps=steps, minutes=minutes, seed=seed, patience=patience)
     searched, target, out = _space(space, steps), checked_device(device), _free(out)
-    if not quiet:
-        print("opening the images", file=sys.stderr)
     task = _unlabelled(prepare(data, config, {"train.seed": seed}, view=view, quiet=quiet))
     base, name, asked = _shortened(task.config, steps), name or out.resolve().name, stop or (lambda: False)
     searched.check(base)
@@ -129,7 +126,9 @@ def tune(
         open_study(url, name, searched, base, seed=seed, patience=0 if storage is None else patience) as study,
         nullcontext() if quiet else LiveLine() as line,
     ):
-        _refuse_another(study.agree(origin), origin, out)
+        for kept in [study.agree(origin), *([StudyRecord.read(out).origin] if (out / TRIALS).is_file() else [])]:
+            _refuse_another(kept, origin, out)
+        made(out)
         record = StudyRecord(name=name, data=task.scenes.name, origin=origin)
         search = Search(study, record, out, task.config, base, line)
         return search.run(trials, lambda *trial: _trained(task, target, minutes, asked, *trial), asked)

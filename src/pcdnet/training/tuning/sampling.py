@@ -17,6 +17,9 @@ from optuna.trial import FrozenTrial
 from pcdnet.config import Config
 from pcdnet.training.tuning.space import Choices, Range, SearchSpace
 
+DIGITS = 4
+"""Digits of the numbers that are tried: more make no difference, and are a nuisance to read and to copy."""
+
 
 class ByNumber(BaseSampler):
     """Optuna's TPE, seeded anew for every trial by its number, and the base configuration as the first trial.
@@ -61,7 +64,7 @@ def suggested(trial: optuna.Trial, name: str, entry: Range | Choices) -> Any:
         return decoded(entry, trial.suggest_categorical(name, [_encoded(entry, value) for value in entry.values]))
     if entry.whole:
         return trial.suggest_int(name, int(entry.low), int(entry.high), log=entry.log)
-    return trial.suggest_float(name, entry.low, entry.high, log=entry.log)
+    return decoded(entry, trial.suggest_float(name, entry.low, entry.high, log=entry.log))
 
 
 def _encoded(entry: Range | Choices, value: Any) -> Any:
@@ -72,5 +75,5 @@ def _encoded(entry: Range | Choices, value: Any) -> Any:
 def decoded(entry: Range | Choices, value: Any) -> Any:
     """The value that Optuna's stands for."""
     if isinstance(entry, Range):
-        return value
+        return entry.nearest(float(f"{value:.{DIGITS}g}")) if isinstance(value, float) else value
     return next(each for each in entry.values if _encoded(entry, each) == value)

@@ -39,6 +39,7 @@ class Search:
     def run(self, wanted: int, train: Train, stop: Callable[[], bool]) -> TunedStudy:
         """Try until so many trials are finished, by whomever."""
         told = False
+        self._keep()  # a folder that cannot be written to is better noticed now
         while True:
             for number in self._study.rescue():
                 self._say(f"trial {number} was lost with its process, and is tried again")
@@ -106,28 +107,29 @@ class Search:
 
     def _report(self, number: int) -> None:
         """Keep how the study stands, and say how a trial ended."""
-        record = self._record()
-        record.write(self._out)
-        write_best(record, self._whole, self._out)
+        record, _ = self._keep()
         for trial in record.trials:
             if trial.number == number:
                 best = record.best is not None and record.best.number == number
                 self._say(f"{in_words(trial)}{'  the best so far' if best else ''}")
 
     def _record(self) -> StudyRecord:
-        return dataclasses.replace(self._empty, trials=self._study.trials(), importance=self._study.importance())
+        return dataclasses.replace(self._empty, trials=self._study.trials())
+
+    def _keep(self) -> tuple[StudyRecord, Config | None]:
+        """Write how the study stands and, if there is one, the best configuration; both are returned."""
+        record = dataclasses.replace(self._record(), importance=self._study.importance())
+        record.write(self._out)
+        return record, write_best(record, self._whole, self._out)
 
     def _interrupted(self, what: str, wanted: int) -> Interrupted:
-        record = self._record()
-        record.write(self._out)
+        record, _ = self._keep()
         return Interrupted(
             f"{what}; {len(record.finished)} of {wanted} trials are finished; run the same command again to go on"
         )
 
     def _result(self) -> TunedStudy:
-        record = self._record()
-        record.write(self._out)
-        best = write_best(record, self._whole, self._out)
+        record, best = self._keep()
         if best is None:
             why = next((trial.note for trial in reversed(record.trials) if trial.note), "none was trained to the end")
             raise PcdnetError(

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pcdnet
 from pcdnet.config import FIELDS, Config, checked_value, did_you_mean
 from pcdnet.errors import PcdnetError
 
-DEFAULT = Path(pcdnet.__file__).with_name("search_space.toml")
+DEFAULT = Path(__file__).with_name("paper.toml")
 """The space that is searched where none is given."""
 FIXED = {
     "train.seed": "the luckiest seed is no better a setting",

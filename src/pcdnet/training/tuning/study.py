@@ -163,7 +163,7 @@ class SharedStudy:
     def report(self, trial: optuna.Trial, step: int, error: float) -> bool:
         """Note a validation error; whether the trial does worse than most others did by then."""
         trial.report(error, step)
-        return trial.should_prune()
+        return bool(trial.should_prune())
 
     def end(self, trial: optuna.Trial, error: float | None, note: str | None = None) -> None:
         """Note how a trial ended: trained with that error, pruned, or with a note refused."""
