@@ -115,7 +115,7 @@ def _history(study: StudyRecord, ended: Sequence[Trial]) -> Iterator[Picture]:
     drawn = [frame.path(curve, "pale") for _, curve in curves if curve]
     winner = next((curve for trial, curve in curves if trial == study.best), ())
     drawn += [frame.path(winner)] if winner else []
-    yield "errors", "over the steps of every trial, the best in colour", "", frame.picture(*drawn)
+    yield "all errors", "over steps; the best in colour", "", frame.picture(*drawn)
 
 
 def _slice(name: str, study: StudyRecord, ended: Sequence[Trial]) -> tuple[str, str, Markup]:

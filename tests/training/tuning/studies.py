@@ -96,7 +96,7 @@ def main(out: str, trials: str, storage: str, hang: str) -> None:
             sys.stdin.read()
         return real(trainer)
 
-    loop.Trainer._validate = validate  # type: ignore[method-assign]
+    setattr(loop.Trainer, "_validate", validate)  # noqa: B010  (mypy knows no other way)
     found = tuned(Path(out), int(trials), storage=storage or None, name="killed", patience=2.0)
     print(len(found.record.finished), flush=True)
 

@@ -66,12 +66,16 @@ def test_of_two_that_ask_for_the_last_trial_at_once_one_gets_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with shared(tmp_path, patience=60) as one, shared(tmp_path, patience=60) as other:
-        before = one.states()
-        first = claimed(other, 1)
-        monkeypatch.setattr(one, "states", lambda: before)  # it looked before the other one asked
+        real, first = one._study.ask, list[optuna.Trial]()
+
+        def late() -> optuna.Trial:
+            first.append(claimed(other, 1))
+            return real()
+
+        monkeypatch.setattr(one._study, "ask", late)
         assert one.claim(1) is None
-        assert [trial.number for trial in other.trials()] == [first.number]
-        other.end(first, 1.0)
+        assert [trial.number for trial in other.trials()] == [first[0].number]
+        other.end(first[0], 1.0)
         assert other.rescue() == []
         assert other.finished() == 1
 
@@ -108,6 +112,7 @@ def test_a_rescuer_that_dies_halfway_loses_no_trial(tmp_path: Path) -> None:
         trial = claimed(study)
         values = study.values(trial)
         study._study.tell(trial, state=TrialState.FAIL)  # and not queued again
+        assert study.claim(1) is None  # nor does another one take its place
         assert study.rescue() == [0]
         assert study.rescue() == []
         assert study.values(claimed(study)) == values

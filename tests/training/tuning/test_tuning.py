@@ -16,6 +16,7 @@ from pcdnet.data.tetrominoes import generate
 from pcdnet.data.view import View
 from pcdnet.errors import Interrupted, PcdnetError
 from pcdnet.files import locked_file
+from pcdnet.scene import Scenes
 from pcdnet.training import tuning
 from pcdnet.training.fit import fit
 from pcdnet.training.loop import Trainer
@@ -75,7 +76,7 @@ def test_the_same_call_goes_on_and_ends_as_if_in_one_piece(study: TunedStudy, tm
 
 
 def test_no_trial_sees_a_label(study: TunedStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = []
+    given: list[Scenes] = []
     real = Trainer.__init__
 
     def noted(trainer: Trainer, *arguments: Any) -> None:

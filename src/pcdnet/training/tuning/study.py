@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -73,12 +73,9 @@ class SharedStudy:
     def rescue(self) -> list[int]:
         """Queue the trials of processes that died once more; the numbers of those."""
         trials, now = self._study.get_trials(deepcopy=False), time.monotonic()
-        replaced = {trial.user_attrs.get(RETRY_OF) for trial in trials}
-        rescued = []
+        orphans, rescued = _orphans(trials), []
         for trial in trials:
-            # A trial that failed and was not replaced: whoever was about to queue it again died too.
-            orphan = trial.state == TrialState.FAIL and NOTE not in trial.user_attrs and trial.number not in replaced
-            if trial.state != TrialState.RUNNING and not orphan:
+            if trial.state != TrialState.RUNNING and trial.number not in orphans:
                 continue
             sign = trial.state, trial.user_attrs.get(BEAT)
             known, since = self._seen.get(trial.number, (None, now))
@@ -122,12 +119,12 @@ class SharedStudy:
 
     def claim(self, wanted: int) -> optuna.Trial | None:
         """The next trial; None as long as other processes are at work on all of those that are wanted."""
-        states = self.states()
-        if not states[TrialState.WAITING] and states[TrialState.RUNNING] + self.finished() >= wanted:
+        trials = self._study.get_trials(deepcopy=False)
+        if not any(trial.state == TrialState.WAITING for trial in trials) and len(_counting(trials)) >= wanted:
             return None
         trial = self._study.ask()
-        others = self._study.get_trials(deepcopy=False)
-        if sum(other.number < trial.number and other.state != TrialState.FAIL for other in others) < wanted:
+        others = _counting(self._study.get_trials(deepcopy=False))
+        if sum(number < trial.number for number in others) < wanted:
             return trial
         # Two processes asked for the last one at the same moment.
         trial.set_user_attr(NOTE, "not needed")
@@ -216,3 +213,15 @@ class SharedStudy:
             warnings.simplefilter("ignore", ExperimentalWarning)
             evaluator = optuna.importance.PedAnovaImportanceEvaluator()
             return dict(optuna.importance.get_param_importances(self._study, evaluator=evaluator))
+
+
+def _orphans(trials: Sequence[FrozenTrial]) -> set[int]:
+    """The trials that failed and that nobody has queued again: somebody is about to do so, or died before."""
+    replaced = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+    failed = (trial for trial in trials if trial.state == TrialState.FAIL and NOTE not in trial.user_attrs)
+    return {trial.number for trial in failed} - replaced
+
+
+def _counting(trials: Sequence[FrozenTrial]) -> set[int]:
+    """The trials that are finished or will be, under this number or another."""
+    return {trial.number for trial in trials if trial.state != TrialState.FAIL} | _orphans(trials)
