@@ -51,12 +51,12 @@ def test_the_best_configuration_trains_and_the_report_has_its_pictures(
     assert (out / "report.html").read_text(encoding="utf-8").count("<svg") == 3
     assert main([*command, "--json"]) == 0  # there is nothing left to do
     found = json.loads(capsys.readouterr().out)
-    assert {name: found[name] for name in ("study", "trials", "pruned", "refused", "lost")} == {
+    assert {name: found[name] for name in ("study", "trials", "pruned", "refused", "interrupted")} == {
         "study": str(out),
         "trials": 2,
         "pruned": 0,
         "refused": 0,
-        "lost": 0,
+        "interrupted": 0,
     }
     best = Config.load(found["best"]["config"])
     assert best.train.learning_rate == found["best"]["values"]["train.learning_rate"]

@@ -43,7 +43,7 @@ STUDY = StudyRecord(
         trial(1, 0.0125),
         trial(2, 0.25, "pruned"),
         trial(3, None, "refused", note="<script>alert()</script>"),
-        trial(4, None, "lost", values={}),
+        trial(4, None, "interrupted", values={}),
         trial(5, 0.125, retry_of=4),
         trial(6, None, "running", seconds=None),
     ],
@@ -62,7 +62,12 @@ def test_the_page_needs_nothing_else_and_has_every_picture() -> None:
     assert "photos & more" in read.words
     for words in ("0.0125 least validation error, in trial 1", "5 trials finished", "1 of these pruned", "steps = 3"):
         assert words in read.words
-    for words in ("1 more lost and tried again", "5 (as 4)", "refused: <script>alert()</script>", "0.0125 complete"):
+    for words in (
+        "1 more interrupted and tried again",
+        "5 (as 4)",
+        "refused: <script>alert()</script>",
+        "0.0125 complete",
+    ):
         assert words in read.words
     assert "pcdnet train --config best.toml" in read.words
 
@@ -70,7 +75,8 @@ def test_the_page_needs_nothing_else_and_has_every_picture() -> None:
 def test_the_best_trial_comes_first_in_the_table() -> None:
     words = Reader(render(STUDY, "", "best.toml")).words
     places = [
-        words.index(text) for text in ("0.0125 complete", "0.125 complete", "0.5 complete", "0.25 pruned", "lost")
+        words.index(text)
+        for text in ("0.0125 complete", "0.125 complete", "0.5 complete", "0.25 pruned", "interrupted")
     ]
     assert places[:4] == sorted(places[:4])
 

@@ -69,8 +69,8 @@ class Tune(ViewOptions):
     device: Device = "cpu"
 
     json: bool = False
-    """Print one JSON object instead of words: study, trials, pruned, refused, lost, best (trial, error, values, config)
-    and report."""
+    """Print one JSON object instead of words: study, trials, pruned, refused, interrupted, best (trial, error, values,
+    config) and report."""
 
     def run(self) -> None:
         """Run the command."""
@@ -116,7 +116,8 @@ class Tune(ViewOptions):
 
         record, best = tuned.record, tuned.record.best
         assert best is not None
-        ended = ", ".join(f"{count} {ending}" for ending, count in _endings(tuned).items() if count)
+        words = {"pruned": "pruned", "refused": "refused", "interrupted": "more interrupted and tried again"}
+        ended = ", ".join(f"{count} {words[ending]}" for ending, count in _endings(tuned).items() if count)
         lines = [
             f"{len(record.finished)} trials{ended and f', {ended}'}",
             f"best  trial {best.number}  error {best.error:.4g}",
@@ -157,7 +158,7 @@ def as_json(tuned: TunedStudy, page: Path) -> dict[str, Any]:
 
 
 def _endings(tuned: TunedStudy) -> dict[str, int]:
-    return {ending: tuned.record.count(ending) for ending in ("pruned", "refused", "lost")}
+    return {ending: tuned.record.count(ending) for ending in ("pruned", "refused", "interrupted")}
 
 
 def _worded(value: Any) -> Any:

@@ -86,8 +86,8 @@ def _tiles(study: StudyRecord) -> Iterator[tuple[str, str]]:
     yield "of these pruned", f"{study.count('pruned'):,}"
     if study.count("refused"):
         yield "of these refused", f"{study.count('refused'):,}"
-    if study.count("lost"):
-        yield "more lost and tried again", f"{study.count('lost'):,}"
+    if study.count("interrupted"):
+        yield "more interrupted and tried again", f"{study.count('interrupted'):,}"
     yield "of training, all trials together", clock(sum(trial.seconds or 0 for trial in study.trials))
 
 

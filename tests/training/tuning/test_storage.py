@@ -62,7 +62,7 @@ def test_of_two_processes_on_one_postgresql_storage_one_is_killed_and_no_trial_i
             dies.kill()
             assert lives.stdout.readline() == f"{TRIALS}\n"
     again = tuned(tmp_path / "again", TRIALS, storage=postgresql, name="killed").record  # there is nothing left to do
-    lost = [trial for trial in again.trials if trial.ending == "lost"]
+    lost = [trial for trial in again.trials if trial.ending == "interrupted"]
     assert len(again.finished) == TRIALS
     assert len(lost) == 1
     retried = [trial for trial in again.finished if trial.retry_of is not None]

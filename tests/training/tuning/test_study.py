@@ -97,7 +97,7 @@ def test_a_trial_that_falls_silent_is_tried_again_once_with_the_same_values(tmp_
         with pytest.raises(optuna.exceptions.UpdateFinishedTrialError):
             dead.report(trial, 1, 0.5)
         one.end(again, 1.0)
-        assert [(each.ending, each.retry_of) for each in one.trials()] == [("lost", None), ("complete", 0)]
+        assert [(each.ending, each.retry_of) for each in one.trials()] == [("interrupted", None), ("complete", 0)]
 
 
 def test_a_process_that_dies_before_it_drew_values_loses_no_trial(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_trial_that_another_process_took_over_counts_once(tmp_path: Path) -> N
 
     with shared(tmp_path) as study:
         record = searched(study, tmp_path, 2, slow).record
-    assert [trial.ending for trial in record.trials] == ["lost", "complete", "complete"]
+    assert [trial.ending for trial in record.trials] == ["interrupted", "complete", "complete"]
     assert tried[0] == tried[1] != tried[2]
 
 

@@ -100,7 +100,7 @@ def test_what_is_stopped_is_tried_again_with_the_same_values(study: TunedStudy, 
 
     with pytest.raises(Interrupted, match="trial 1, which will be tried again; 1 of 3 .*; run the same command again"):
         tuned(tmp_path / "study", 3, stop=stop)
-    assert [trial.ending for trial in StudyRecord.read(tmp_path / "study").trials] == ["complete", "lost"]
+    assert [trial.ending for trial in StudyRecord.read(tmp_path / "study").trials] == ["complete", "interrupted"]
     again = tuned(tmp_path / "study", 3).record
     assert [(trial.number, trial.retry_of) for trial in again.finished] == [(0, None), (2, 1), (3, None)]
     assert again.trials[2].values == study.record.trials[1].values
@@ -116,7 +116,7 @@ def test_the_trial_of_a_killed_process_is_not_lost(study: TunedStudy, tmp_path: 
             tuned(tmp_path / "study", 3)
         process.kill()
     again = tuned(tmp_path / "study", 3, name="killed").record
-    assert [trial.ending for trial in again.trials] == ["complete", "lost", "complete", "complete"]
+    assert [trial.ending for trial in again.trials] == ["complete", "interrupted", "complete", "complete"]
     assert again.trials[2].retry_of == 1
     assert again.trials[2].values == again.trials[1].values == study.record.trials[1].values
 

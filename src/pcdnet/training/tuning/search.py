@@ -42,7 +42,7 @@ class Search:
         self._keep()  # a folder that cannot be written to is better noticed now
         while True:
             for number in self._study.rescue():
-                self._say(f"trial {number} was lost with its process, and is tried again")
+                self._say(f"trial {number} was interrupted with its process, and is tried again")
             if self._study.finished() >= wanted:
                 break
             if stop():

@@ -189,7 +189,7 @@ class SharedStudy:
         endings: dict[TrialState, Ending] = {
             TrialState.COMPLETE: "complete",
             TrialState.PRUNED: "pruned" if note is None else "refused",
-            TrialState.FAIL: "lost",
+            TrialState.FAIL: "interrupted",
             TrialState.RUNNING: "running",
         }
         curve = sorted(trial.intermediate_values.items())

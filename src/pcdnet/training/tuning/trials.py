@@ -16,7 +16,7 @@ from pcdnet.files import whole_file
 TRIALS, BEST, REPORT = "trials.json", "best.toml", "report.html"
 """The files of a study's folder: what was tried, the best configuration, and the report on both."""
 
-Ending = Literal["complete", "pruned", "refused", "lost", "running"]
+Ending = Literal["complete", "pruned", "refused", "interrupted", "running"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,8 +26,8 @@ class Trial:
     number: int
     """Its number in the study, from 0 on."""
     ending: Ending
-    """How it ended: trained to the end; pruned, as others did better; refused, as it cannot be trained; lost with its
-    process, or given back, and then tried again under another number."""
+    """How it ended: trained to the end; pruned, as others did better; refused, as it cannot be trained; interrupted,
+    and then tried again under another number."""
     values: Mapping[str, Any]
     """The fields of the configuration that it tried, by name."""
     curve: Sequence[tuple[int, float]] = ()
@@ -37,9 +37,9 @@ class Trial:
     seconds: float | None = None
     """How long it took; None while it runs."""
     note: str | None = None
-    """Why it was refused or lost."""
+    """Why it was refused."""
     retry_of: int | None = None
-    """The trial that was lost and is tried again here."""
+    """The trial that was interrupted and is tried again here."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
