@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.field import Field
@@ -115,3 +116,66 @@ def test_an_onnx_file_of_a_field_is_refused(tmp_path: Path) -> None:
     model, _ = in_field(0)
     with pytest.raises(PcdnetError, match="a field within the images cannot be expressed"):
         export_onnx(model, tmp_path / "model.onnx", size=SIZE)
+
+
+def with_bar(seed: int, **fields: Any) -> tuple[PCDNet, Tensor]:
+    """A model whose images a bar crosses, in the field of its images, and images with any noise in the bar."""
+    model, images = in_field(seed, **fields)
+    assert model.hidden is not None
+    model.hidden[12:15] = True
+    noise = torch.rand(images.shape, generator=torch.Generator().manual_seed(seed))
+    return model, torch.where(model.hidden, noise, images)
+
+
+@pytest.mark.parametrize("localization", ["phase", "error_reduction"])
+@torch.no_grad()
+def test_what_is_behind_a_bar_does_not_matter(localization: str) -> None:
+    model, images = with_bar(1, localization=localization, min_solid=0.2, min_visible=0.3, restarts=2)
+    assert model.hidden is not None
+    found, other = model(images), model(torch.where(model.hidden, 0.3, images))
+    assert found.placement.exists.any()
+    for name in ("prototype", "row", "column", "colour", "error_reduction"):
+        assert torch.equal(getattr(found.placement, name), getattr(other.placement, name)), name
+    behind = model.bank().behind(images[0])
+    bar = model.hidden.expand(len(images), 3, -1, -1)
+    assert torch.equal(found.reconstruction[bar], behind.expand_as(images)[bar]), "a bar is never painted over"
+    assert not found.instances()[:, model.hidden].any()
+
+
+@torch.no_grad()
+def test_an_object_behind_a_bar_is_found_whole_in_its_own_colour() -> None:
+    model, _ = random_model(5, background="still", localization="error_reduction")
+    assert model.hidden is not None
+    model.hidden[12:15] = True
+    scene = {"objects": [{"prototype": 1, "position": [9, 8], "colour": [0.9, 0.4, 0.7]}], "size": list(SIZE)}
+    image = model.recompose(Decomposition.from_dict(scene)).reconstruction
+    found = model.decompose(image)
+    assert found.prototype_ids.tolist() == [1]
+    assert found.positions.tolist() == [[9, 8]]
+    np.testing.assert_allclose(found.colours, [[0.9, 0.4, 0.7]], atol=1e-3)
+    assert found.error < 1e-4
+
+
+def test_gradients_do_not_come_from_behind_a_bar() -> None:
+    model, images = with_bar(1)
+    model.train()
+    gradients = []
+    assert model.hidden is not None
+    for seen in (images, torch.where(model.hidden, 0.3, images)):
+        model.zero_grad()
+        (model(seen).reconstruction - images).square().sum().backward()
+        gradients.append(model.prototypes.grad)
+    assert gradients[0] is not None
+    assert gradients[0].any()
+    torch.testing.assert_close(*gradients)
+
+
+def test_decompositions_behind_bars_are_painted_as_they_were_found() -> None:
+    model, images = with_bar(2, localization="error_reduction")
+    image = images[4].permute(1, 2, 0).numpy()
+    found = model.decompose(image)
+    again = model.recompose(found, image)
+    assert len(found) > 0
+    np.testing.assert_allclose(again.reconstruction, found.reconstruction, atol=1e-5)
+    np.testing.assert_array_equal(again.instances, found.instances)
+    np.testing.assert_allclose(again.error_reductions, found.error_reductions, atol=2e-2, rtol=1e-3)

@@ -25,9 +25,11 @@ def derived(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     sizes = []
     derive = SearchPlan.derive
 
-    def counted(bank: PrototypeBank, image_size: tuple[int, int], config: ModelConfig) -> SearchPlan:
+    def counted(
+        bank: PrototypeBank, image_size: tuple[int, int], config: ModelConfig, seen: Tensor | None = None
+    ) -> SearchPlan:
         sizes.append(image_size)
-        return derive(bank, image_size, config)
+        return derive(bank, image_size, config, seen)
 
     monkeypatch.setattr(SearchPlan, "derive", counted)
     return sizes
@@ -53,7 +55,9 @@ def test_one_plan_serves_the_network_its_refinement_and_the_inspection(derived: 
 def test_nothing_searches_without_a_derived_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     model, images = random_model(0)
 
-    def refuse(bank: PrototypeBank, image_size: tuple[int, int], config: ModelConfig) -> SearchPlan:
+    def refuse(
+        bank: PrototypeBank, image_size: tuple[int, int], config: ModelConfig, seen: Tensor | None = None
+    ) -> SearchPlan:
         raise LookupError("no plan")
 
     monkeypatch.setattr(SearchPlan, "derive", refuse)

@@ -73,3 +73,14 @@ def test_what_no_two_others_explain_is_an_object() -> None:
 
 def test_settling_leaves_out_what_happened_to_touch() -> None:
     assert settle(bank_of(ONE, TWO, BOTH), pictures(0.4), 0.0).config.num_prototypes == 2
+
+
+def test_two_of_a_kind_that_mostly_stand_together_are_one_object() -> None:
+    rng, images = np.random.default_rng(0), np.zeros((24, 40, 50, 1), np.uint8)
+    dash, long = np.ones((1, 4)), np.ones((1, 8))
+    for n, image in enumerate(images):
+        width = 4 if n % 3 == 0 else 8
+        row, column = rng.integers(2, 36), rng.integers(2, 40)
+        image[row, column : column + width] = 255
+    found, without = bank_of(dash, long).decompose_all(images), bank_of(dash).decompose_all(images)
+    assert not happen_to_touch(1, found, without, np.array([4.0, 8.0]))

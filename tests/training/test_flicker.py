@@ -66,12 +66,3 @@ def test_a_model_sees_images_as_training_does() -> None:
     seen = model.seen(batch).permute(0, 2, 3, 1).numpy()
     np.testing.assert_allclose(seen, steadied(images, looks, GROUND) / 255, atol=0.003)
     assert np.abs(seen - images / 255).max() > 0.1  # else nothing was done
-
-
-def test_what_touches_ripples_is_no_whole_blob_if_it_is_seen_elsewhere() -> None:
-    images = rippled()
-    images[:, 26:32, 20:27] = (240, 220, 40)
-    found, _ = find_steady_foreground("still", images, GROUND[None], FRAME)
-    whole = [blob for blob in found.blobs if not blob.cut]
-    assert len(whole) >= len(images)
-    assert all(blob.top > 17 or blob.top + 6 < 12 for blob in whole)

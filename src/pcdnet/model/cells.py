@@ -28,8 +28,16 @@ FEW = 0.2
 class CellLocalizer:
     """Where to search some images for the prototypes of a bank, cell by cell."""
 
-    def __init__(self, bank: PrototypeBank, geometry: Geometry, max_colour: float, least: float) -> None:
-        """An object must reduce the error by `least` to count."""
+    def __init__(
+        self,
+        bank: PrototypeBank,
+        geometry: Geometry,
+        max_colour: float,
+        least: float,
+        seen: Float[Tensor, "1 1 H W"] | None = None,
+    ) -> None:
+        """An object must reduce the error by `least` to count; where `seen` is 0, so are images and backgrounds."""
+        self._seen = seen
         self._geometry, self._max_colour, self._least = geometry, max_colour, least
         h, w = geometry.frame
         self._grid = fast_size(2 * h), fast_size(2 * w)
@@ -86,7 +94,11 @@ class CellLocalizer:
                 larger[:, : whole.image[0], : whole.image[1]].contiguous().expand(len(images), -1, -1, -1)
             )
 
-        planes = plane_list(cut(images), cut(torch.ones_like(images[:1, :1])), None if behind is None else cut(behind))
+        planes = plane_list(
+            cut(images),
+            cut(torch.ones_like(images[:1, :1]) if self._seen is None else self._seen),
+            None if behind is None else cut(behind),
+        )
         spectra = torch.fft.rfft2(torch.cat(planes, dim=-1).permute(0, 3, 1, 2), s=self._grid)
         return Crops(image, row, column, spectra, len(images), images.shape[1])
 

@@ -157,15 +157,17 @@ def least_squares_colours(
     masks: Float[Tensor, "B N h w"],
     frames: Frames,
     max_colour: float,
+    seen: Float[Tensor, "1 1 H W"] | None = None,
 ) -> Float[Tensor, "B N C"]:
     """The closed-form colours of placed objects, differentiable in their own prototypes and masks.
 
     An object's colour fits what those in front of it let through; they and the background are held fixed (at its
-    best a colour does not change the error, so little is lost). See `evidence`.
+    best a colour does not change the error, so little is lost). Where something always hides the objects, images and
+    background are 0, and so is `seen`. See `evidence`.
     """
     (B, C), N = images.shape[:2], masks.shape[1]
     behind = None if background is None else canvas(background.detach(), frames.geometry).expand(B, -1, -1, -1)
-    evidence = Evidence.opening(images.detach(), frames.geometry)
+    evidence = Evidence.opening(images.detach(), frames.geometry, inside=seen)
     colours = images.new_zeros(B, N, C)
     for n in range(N):
         windows = frames.nth(n)

@@ -46,18 +46,27 @@ class Layers:
     own: Float[Tensor, "B C H W"] | None = None
     """What is behind the objects of each image, where that differs from image to image."""
     field: Field | None = None
-    """Where objects are seen; None stands for all of the image."""
+    """Where objects are looked for; None stands for all of the image."""
+    seen: Float[Tensor, "1 1 rows columns"] | None = None
+    """1 where they can be seen there, 0 where something always hides them; None stands for 1 everywhere."""
 
     def instances(self) -> Int[Tensor, "B H W"]:
         """The object that each pixel belongs to: 0 is background, n + 1 the n-th object from the front."""
         (H, W), (h, w) = self.reconstruction.shape[-2:], self.masks.shape[-2:]
         labels = instance_labels(self.masks, self.placement.frames((H, W), (h, w)))
-        return labels if self.field is None else self.field.only(labels)
+        if self.field is not None:
+            labels = self.field.only(labels)
+        if self.seen is not None:
+            there = labels if self.field is None else self.field.cut(labels)
+            there *= self.seen[0].to(labels)
+        return labels
 
     def inside(self, field: Field, outside: Float[Tensor, "b C H W"]) -> Layers:
         """Layers of a field as those of the whole images, of which the rest is `outside`."""
         placement = shifted(self.placement, field.top, field.left)
-        return Layers(placement, self.colour, field.around(self.reconstruction, outside), self.masks, None, field)
+        return Layers(
+            placement, self.colour, field.around(self.reconstruction, outside), self.masks, None, field, self.seen
+        )
 
 
 class Engine(nn.Module):
@@ -82,6 +91,8 @@ class Engine(nn.Module):
         self.ignored: Tensor | None
         still = config.background == "still" and image_size is not None
         self.register_buffer("ignored", torch.zeros(image_size or (), dtype=torch.bool) if still else None)
+        self.hidden: Tensor | None
+        self.register_buffer("hidden", torch.zeros(image_size or (), dtype=torch.bool) if still else None)
         self.seen_in: Tensor | None
         self.register_buffer("seen_in", torch.tensor([0, 0, *(image_size or ())]) if still else None)
         self.looks: Tensor | None
@@ -135,7 +146,15 @@ class Engine(nn.Module):
         It is derived once while the weights stay the same.
         """
         weights, field = self.weights(), self.field
-        return self._plans.get(weights if field is None else field.cut_bank(weights), image_size, self.config)
+        weights = weights if field is None else field.cut_bank(weights)
+        return self._plans.get(weights, image_size, self.config, self.shown())
+
+    def shown(self) -> Float[Tensor, "1 1 H W"] | None:
+        """1 where objects of the field can be seen, 0 where something always hides them; None for 1 everywhere."""
+        if self.hidden is None or not self.hidden.any():
+            return None
+        shown = (~self.hidden).to(self.masks)[None, None]
+        return shown if self.field is None else self.field.cut(shown)
 
     def forward(self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None = None) -> Layers:
         """Explain images of values in [0, 1], with the model's own bank or another (a noisy one, in training).
@@ -163,13 +182,15 @@ class Engine(nn.Module):
         self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None, *, training: bool, refined: bool
     ) -> Layers:
         """Explain all that is in the images; a bank of None is the model's own in evaluation, without gradients."""
-        H, W = images.shape[-2:]
+        (H, W), shown = images.shape[-2:], self.shown()
+        if shown is not None:
+            images = images * shown
         if bank is None and not training:
             plan = self.plan((H, W))
-            bank = self.weights().clamped() if torch.is_grad_enabled() else plan.bank
+            bank = plan.bank if shown is None and not torch.is_grad_enabled() else self._whole_bank()
         else:
             bank = bank or self.bank()
-            plan = SearchPlan.derive(bank, (H, W), self.config)
+            plan = SearchPlan.derive(bank, (H, W), self.config, shown)
         own = self.own_backgrounds(images, bank)
         layers = self._explain(images, bank, own, plan, training=training, refined=refined)
         if self.config.background != "plain" or training:
@@ -177,6 +198,21 @@ class Engine(nn.Module):
         # Objects that cover much of an image bend the surface a little: without them it is straight.
         own = backgrounds("plain", images, None, layers.instances() > 0)
         return self._explain(images, bank, own, plan, training=training, refined=refined)
+
+    def _whole_bank(self) -> PrototypeBank:
+        """The bank as it is painted in evaluation, with all of the field's background."""
+        bank, field = self.weights().clamped(), self.field
+        return bank if field is None else field.cut_bank(bank)
+
+    def where_seen(self) -> Float[Tensor, "1 H W"] | None:
+        """1 where objects can be seen in images, 0 around the field and where something hides them; None for all 1."""
+        field, shown, size = self.field, self.shown(), self.image_size
+        if size is None or (field is None and shown is None):
+            return None
+        if field is None:
+            return None if shown is None else shown[0]
+        inside = self.masks.new_ones(1, 1, *field.size) if shown is None else shown
+        return field.around(inside, self.masks.new_zeros(1, 1, *size))[0]
 
     def tile_plan(self, size: tuple[int, int], config: ModelConfig) -> SearchPlan:
         """How tiles of large pictures are searched; `config` has limits that follow their size."""
@@ -207,7 +243,7 @@ class Engine(nn.Module):
     ) -> Layers:
         with torch.no_grad():
             placement = self._place(images, own, plan, training=training, refined=refined)
-        return self._paint(images, bank, own, placement)
+        return self._paint(images, bank, own, placement, plan.seen)
 
     def _check_size(self, H: int, W: int) -> None:
         size = self.weights().image_size
@@ -226,8 +262,9 @@ class Engine(nn.Module):
         bank: PrototypeBank,
         own: Float[Tensor, "B C H W"] | None,
         where: Placement,
+        seen: Float[Tensor, "1 1 H W"] | None,
     ) -> Layers:
-        """Colour and paint the placed objects, with gradients where they are on."""
+        """Colour and paint the placed objects, with gradients where they are on; what hides them stays as it is."""
         # A product with one-hot rows: its gradient is a matrix product too, not a slow scatter.
         chosen = nn.functional.one_hot(where.prototype.clamp(min=0), len(bank.prototypes)).to(images.dtype)
         prototypes, masks = (torch.einsum("bnp,phw->bnhw", chosen, x) for x in (bank.prototypes, bank.masks))
@@ -239,9 +276,10 @@ class Engine(nn.Module):
                 colour = network_colours(images, masks, frames, self.colour)
             else:
                 under = None if config.background == "black" else behind
-                colour = least_squares_colours(images, under, prototypes, masks, frames, config.max_colour)
+                colour = least_squares_colours(images, under, prototypes, masks, frames, config.max_colour, seen)
         painted = compose(prototypes, masks, colour, frames, behind)
-        return Layers(where, colour, painted, masks, None if own is None else own.detach())
+        painted = painted if seen is None else torch.where(seen > 0, painted, behind)
+        return Layers(where, colour, painted, masks, None if own is None else own.detach(), seen=seen)
 
     def _place(
         self,
@@ -276,7 +314,7 @@ class Engine(nn.Module):
         placement = reported(placement, given.plan)
         if given.plan.config.max_unexplained == 1:
             return placement
-        layers = self._paint(given.images, given.plan.bank, given.own, placement)
+        layers = self._paint(given.images, given.plan.bank, given.own, placement, given.plan.seen)
         count = placement.exists.shape[1]
         left = unexplained_shares(given.images, layers.reconstruction, given.behind(), layers.instances(), count)
         return kept(placement, placement.exists & (left <= given.plan.config.max_unexplained))
@@ -304,7 +342,7 @@ class Engine(nn.Module):
     def _search_again(self, given: SelectionInput, placement: Placement) -> Placement:
         """Search once more where something is left over and objects may be added; they come in front of the others."""
         images, plan = given.images, given.plan
-        painted = self._paint(images, plan.bank, given.own, placement).reconstruction
+        painted = self._paint(images, plan.bank, given.own, placement, plan.seen).reconstruction
         room = placement.exists.sum(1) < placement.exists.shape[1]
         # No object reduces the error by more than what is left in its window.
         most = window_sums((painted - images).square().sum(1), plan.geometry.frame).flatten(1).amax(1)

@@ -27,7 +27,7 @@ from jaxtyping import Float, Float32, Int
 from torch import Tensor
 
 from pcdnet.model.geometry import Geometry, support
-from pcdnet.model.windows import Windows, canvas
+from pcdnet.model.windows import Windows, canvas, inside_of
 
 TINY = 1e-12
 """Below this norm a candidate paints nothing and has no colour."""
@@ -127,14 +127,14 @@ class Evidence:
         images: Float[Tensor, "B C H W"],
         geometry: Geometry,
         behind: Float[Tensor, "b Y X C"] | None = None,
-        inside: Float[Tensor, "B 1 H W"] | None = None,
+        inside: Float[Tensor, "1 1 H W"] | None = None,
     ) -> Evidence:
         """The evidence before anything is chosen; one canvas `behind` may stand for all images.
 
         Images that are 0 outside a part of them count there alone: it is `inside`.
         """
         Y = canvas(images, geometry)
-        Q = canvas(torch.ones_like(images[:, :1]) if inside is None else inside, geometry)
+        Q = inside_of(images, geometry, inside)
         behind = None if behind is None else behind.expand_as(Y)
         return Evidence(torch.cat(plane_list(Y, Q, behind), dim=-1), behind)
 

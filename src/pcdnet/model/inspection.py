@@ -120,8 +120,9 @@ def _end(model: PCDNet, image: Float[Tensor, "C H W"], walk: _Walk, steps: list[
 
 def _in_field(model: PCDNet, image: Float[Tensor, "C H W"]) -> tuple[Float[Tensor, "C h w"], tuple[int, int]]:
     """What the search looks at of an image, and where in the image that starts."""
-    field = model.field
-    return (image, (0, 0)) if field is None else (field.cut(image), (field.top, field.left))
+    field, shown = model.field, model.shown()
+    inside = image if field is None else field.cut(image)
+    return inside if shown is None else inside * shown[0], (0, 0) if field is None else (field.top, field.left)
 
 
 class _Walk:

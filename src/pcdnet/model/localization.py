@@ -53,13 +53,20 @@ class PhaseLocalizer:
 class ErrorReductionLocalizer:
     """By how much every prototype would reduce the error over the bare background, at every place, at its best."""
 
-    def __init__(self, bank: PrototypeBank, geometry: Geometry, max_colour: float) -> None:
+    def __init__(
+        self,
+        bank: PrototypeBank,
+        geometry: Geometry,
+        max_colour: float,
+        seen: Float[Tensor, "1 1 H W"] | None = None,
+    ) -> None:
+        """Where `seen` is 0, so are the images and the background."""
         self._background, self._geometry, self._max_colour = bank.background, geometry, max_colour
         self.reach = max(1, int(REACH * min(geometry.frame)))
         kernels = kernel_stack(bank.prototypes, bank.masks, over_black=False)
         self._kernels = _from_origin(torch.fft.rfft2(kernels, s=geometry.grid), geometry)
         # What does not depend on the image: q everywhere, and the background's part of a and k.
-        ones = torch.fft.rfft2(kernels.new_ones(1, 1, *geometry.image), s=geometry.grid)
+        ones = torch.fft.rfft2(kernels.new_ones(1, 1, *geometry.image) if seen is None else seen, s=geometry.grid)
         self._q = self._sums(slice(None), (ones, 1))[0, :, 0]
         if bank.background is not None:
             spectra = self._background_spectra(bank.background[None])

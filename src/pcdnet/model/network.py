@@ -271,7 +271,7 @@ class PCDNet(Engine):
         """
         pixels = None if image is None else self._batch(np.asarray(image))[0]
         own = self._own_background(decomposition, pixels)
-        return recompose(self.weights().clamped(), decomposition, pixels, own, self.config.channels, self.field)
+        return recompose(self.weights().clamped(), decomposition, pixels, own, self.config.channels, self.where_seen())
 
     def _own_background(
         self, decomposition: Decomposition, image: Float[Tensor, "C H W"] | None

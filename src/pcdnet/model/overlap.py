@@ -20,7 +20,7 @@ from pcdnet.model.evidence import TINY, best_colour, colour_coefficients, occlud
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.placement import Placement
 from pcdnet.model.plan import SearchPlan
-from pcdnet.model.windows import Windows, canvas
+from pcdnet.model.windows import Windows, canvas, inside_of
 
 PAIR_BYTES = 1 << 20
 """Pairs are looked at in chunks whose windows have about this size, so that they stay in the cache."""
@@ -83,7 +83,6 @@ class Stack:
     ) -> Stack:
         """The objects of a placement in images over what is behind them."""
         prototype, row, column = tight_frames(plan, placement)
-        seen = torch.cat([images, torch.ones_like(images[:, :1])], dim=1)
         return Stack(
             placement,
             plan,
@@ -91,7 +90,7 @@ class Stack:
             row,
             column,
             touching(plan, placement),
-            canvas(seen, plan.geometry),
+            torch.cat([canvas(images, plan.geometry), inside_of(images, plan.geometry, plan.seen)], dim=-1),
             canvas(bare, plan.geometry),
             canvas(torch.stack([plan.tight.masks, plan.tight.prototypes], dim=1), _around(plan)),
         )

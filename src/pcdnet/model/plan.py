@@ -21,10 +21,12 @@ from pcdnet.model.geometry import Geometry
 from pcdnet.model.localization import ErrorReductionLocalizer, PhaseLocalizer
 from pcdnet.model.peaks import Candidates, propose
 from pcdnet.model.solidity import solid
-from pcdnet.model.windows import canvas
+from pcdnet.model.windows import Windows, canvas
 
 AREA_SLACK = 1e-4
 """Share of the area that must be visible, or in the image, which may be missing, so that rounding does not matter."""
+LEAST_SEEN = 0.25
+"""Share of a candidate in the image, at least, that nothing must always hide."""
 MAX_PLANS = 4
 """Image sizes whose plans a model keeps."""
 
@@ -54,12 +56,22 @@ class SearchPlan:
     """Top, left, height and width of the box around every mask, in the tight frame."""
     behind: Float[Tensor, "1 Y X C"] | None
     """The background on a padded canvas; None stands for black."""
+    seen: Float[Tensor, "1 1 H W"] | None = None
+    """1 where objects can be seen, 0 where something always hides them; None stands for 1 everywhere. Images that are
+    searched, and the background, are 0 there, too."""
 
     @staticmethod
     @torch.no_grad()
-    def derive(bank: PrototypeBank, image_size: tuple[int, int], config: ModelConfig) -> SearchPlan:
+    def derive(
+        bank: PrototypeBank,
+        image_size: tuple[int, int],
+        config: ModelConfig,
+        seen: Float[Tensor, "1 1 H W"] | None = None,
+    ) -> SearchPlan:
         """The plan for images of this height and width; refuses frames that are larger."""
         bank = bank.map(Tensor.detach)
+        if seen is not None and bank.background is not None:
+            bank = dataclasses.replace(bank, background=bank.background * seen[0])
         Geometry.for_overhang(image_size, bank.frame, config.overhang)
         tight, offset = bank.tight()
         if config.background == "moving":  # images are searched over what they see of it
@@ -76,13 +88,14 @@ class SearchPlan:
             frames=Geometry(image_size, bank.frame, (my + h, mx + w)),
             localizer=PhaseLocalizer(tight, geometry)
             if config.localization == "phase"
-            else ErrorReductionLocalizer(tight, geometry, config.max_colour),
+            else ErrorReductionLocalizer(tight, geometry, config.max_colour, seen),
             cells=None
             if config.localization == "phase"
-            else CellLocalizer(tight, geometry, config.max_colour, config.min_error_reduction),
+            else CellLocalizer(tight, geometry, config.max_colour, config.min_error_reduction, seen),
             kernels=kernels,
             boxes=torch.tensor(kernels.boxes, device=tight.masks.device),
             behind=None if background is None else canvas(background[None], geometry),
+            seen=seen,
         )
 
     @property
@@ -108,9 +121,23 @@ class SearchPlan:
             active = self.cells.few(images, behind)
             maps = self.cells.maps(images, behind, active, maps) if active.any() else maps
         found = propose(maps, images, len(self.boxes), self.geometry, peaks, reach)
+        if self.seen is not None:
+            found = dataclasses.replace(found, exists=found.exists & self._seen_enough(found))
         if self.config.min_solid == 0:
             return found
-        return dataclasses.replace(found, exists=solid(images, self.tight, own, self.geometry, found, self.config))
+        return dataclasses.replace(found, exists=self._solid(images, own, found))
+
+    def _solid(
+        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, found: Candidates
+    ) -> Bool[Tensor, "B T"]:
+        return solid(images, self.tight, own, self.geometry, found, self.config, self.seen)
+
+    def _seen_enough(self, found: Candidates) -> Bool[Tensor, "B T"]:
+        """Which candidates are not nearly all behind what hides them: any would explain the rest."""
+        p = found.prototype(torch.arange(found.row.shape[1], device=found.row.device))
+        return self._area_inside(p, found.row, found.column) >= LEAST_SEEN * self._area_in_image(
+            p, found.row, found.column
+        )
 
     def min_visible_area(self, candidates: Candidates) -> Float[Tensor, "B T"] | None:
         """Mask area that must be visible of every candidate; None where it does not matter."""
@@ -128,6 +155,17 @@ class SearchPlan:
     def _area_inside(
         self, p: Int[Tensor, "*some"], row: Int[Tensor, "*objects"], column: Int[Tensor, "*objects"]
     ) -> Float[Tensor, "*objects"]:
+        """How much of the mask area of objects in tight frames can be seen in the image."""
+        if self.seen is None:
+            return self._area_in_image(p, row, column)
+        which = p.expand_as(row).flatten()
+        windows = Windows(self.geometry, torch.zeros_like(which), row.flatten(), column.flatten())
+        shown = windows.cut(canvas(self.seen, self.geometry))[..., 0]
+        return (shown * self.tight.masks[which]).sum(dim=(1, 2)).view(row.shape)
+
+    def _area_in_image(
+        self, p: Int[Tensor, "*some"], row: Int[Tensor, "*objects"], column: Int[Tensor, "*objects"]
+    ) -> Float[Tensor, "*objects"]:
         """How much of the mask area of objects in tight frames lies in the image."""
         masks, (H, W) = self.tight.masks, self.geometry.image
         h, w = masks.shape[-2:]
@@ -143,16 +181,31 @@ class PlanCache:
 
     config: ModelConfig | None = None
     weights: PrototypeBank | None = None
+    seen: Float[Tensor, "1 1 H W"] | None = None
     plans: dict[tuple[int, int], SearchPlan] = field(default_factory=dict)
 
-    def get(self, weights: PrototypeBank, image_size: tuple[int, int], config: ModelConfig) -> SearchPlan:
+    def get(
+        self,
+        weights: PrototypeBank,
+        image_size: tuple[int, int],
+        config: ModelConfig,
+        seen: Float[Tensor, "1 1 H W"] | None = None,
+    ) -> SearchPlan:
         """The plan for these weights as they are painted in evaluation: clamped to [0, 1]."""
         with torch.inference_mode(False), torch.no_grad():  # made in inference mode, it could not be used outside
-            if config != self.config or self.weights is None or not self.weights.equals(weights):
-                self.config, self.plans = config, {}
+            same = self.weights is not None and self.weights.equals(weights) and _same(seen, self.seen)
+            if config != self.config or not same:
+                self.config, self.plans, self.seen = config, {}, None if seen is None else seen.clone()
                 self.weights = weights.map(lambda values: values.detach().clone())
+            assert self.weights is not None
             if image_size not in self.plans:
                 while len(self.plans) >= MAX_PLANS:
                     self.plans.pop(next(iter(self.plans)))
-                self.plans[image_size] = SearchPlan.derive(self.weights.clamped(), image_size, config)
+                self.plans[image_size] = SearchPlan.derive(self.weights.clamped(), image_size, config, self.seen)
         return self.plans[image_size]
+
+
+def _same(one: Tensor | None, two: Tensor | None) -> bool:
+    if one is None or two is None:
+        return one is two
+    return one.device == two.device and torch.equal(one, two)

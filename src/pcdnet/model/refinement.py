@@ -122,7 +122,7 @@ def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     script, colours = selection.candidate.clone(), selection.colour.clone()
     exists = script != EMPTY
     behind, covered, left = _painted(given, selection)
-    evidence = Evidence.opening(given.images, given.plan.geometry, behind)
+    evidence = Evidence.opening(given.images, given.plan.geometry, behind, given.plan.seen)
     quadratics = given.unmeasured()
     available = given.candidates.exists.clone()
     chosen, slot = exists.nonzero(as_tuple=True)

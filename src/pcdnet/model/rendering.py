@@ -13,7 +13,6 @@ from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.composition import compose, instance_labels
 from pcdnet.model.evidence import Evidence, error_fall, occluded
-from pcdnet.model.field import Field
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.windows import Frames, canvas
 
@@ -25,11 +24,11 @@ def recompose(
     image: Float[Tensor, "C H W"] | None,
     own: Float[Tensor, "C H W"] | None,
     channels: int,
-    field: Field | None = None,
+    seen: Float[Tensor, "1 H W"] | None = None,
 ) -> Decomposition:
     """The scene with its labels, its picture and, for a given image, its errors; see `PCDNet.recompose`.
 
-    `own` is the scene's background where it is not the bank's; objects are seen in the `field` alone, if there is one.
+    `own` is the scene's background where it is not the bank's; objects are seen where `seen` is 1 alone.
     """
     _check(bank, scene, image, own, channels)
     size, device = (scene.instances.shape[0], scene.instances.shape[1]), bank.masks.device
@@ -40,11 +39,9 @@ def recompose(
     prototypes, masks = bank.prototypes[prototype], bank.masks[prototype]
     background = bank.behind(bank.masks.new_zeros(channels, *size)) if own is None else own
     picture, labels = compose(prototypes, masks, colour, frames, background[None]), instance_labels(masks, frames)
-    inside = torch.ones_like(background[:1])
-    if field is not None:
-        picture, labels = field.around(field.cut(picture), background[None]), field.only(labels)
-        inside = field.around(field.cut(inside)[None], torch.zeros_like(inside)[None])[0]
-    picture = picture[0]
+    picture, inside = picture[0], torch.ones_like(background[:1]) if seen is None else seen
+    if seen is not None:
+        picture, labels = torch.where(seen > 0, picture, background), labels * seen.to(labels)
     reductions, error = torch.zeros(len(scene)), 0.0
     if image is not None:
         textures = prototypes[..., None] * colour[:, :, None, None]

@@ -42,7 +42,7 @@ class SelectionInput:
         """The evidence before anything is chosen."""
         geometry = self.plan.geometry
         behind = self.plan.behind if self.own is None else canvas(self.own, geometry)
-        return Evidence.opening(self.images, geometry, behind)
+        return Evidence.opening(self.images, geometry, behind, self.plan.seen)
 
     def subset(self, image: Int[Tensor, "n"]) -> SelectionInput:
         """The same for some of the images."""

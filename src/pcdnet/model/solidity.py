@@ -16,7 +16,7 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.evidence import WINDOWS_BYTES, best_colour, colour_coefficients, error_fall
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
-from pcdnet.model.windows import Windows, canvas
+from pcdnet.model.windows import Windows, canvas, inside_of
 
 LEAST_FALL = 1e-3
 """A pixel counts where the squared error falls by at least this much per channel: a contrast of three hundredths."""
@@ -31,10 +31,11 @@ def solid(
     geometry: Geometry,
     candidates: Candidates,
     config: ModelConfig,
+    seen: Float[Tensor, "1 1 H W"] | None = None,
 ) -> Bool[Tensor, "B T"]:
     """Which candidates, alone over the background, lower the error in enough of their pixels (`config.min_solid`)."""
     C = images.shape[1]
-    pictures, inside = canvas(images, geometry), canvas(torch.ones_like(images[:, :1]), geometry)
+    pictures, inside = canvas(images, geometry), inside_of(images, geometry, seen)
     shared = bank.behind(images[0])[None] if own is None else own
     behind = canvas(shared, geometry).expand(len(images), -1, -1, -1)
     found = torch.zeros_like(candidates.exists)

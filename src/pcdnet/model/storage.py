@@ -38,7 +38,7 @@ def save_model(
     names.write(folder)
 
 
-OPTIONAL = ("ignored", "seen_in")
+OPTIONAL = ("ignored", "hidden", "seen_in")
 """What files of version 0.1 do not hold."""
 LOOKS = "looks"
 """What files of models hold whose background has several looks."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Int, Num
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
 from pcdnet.model.geometry import Box, Geometry
@@ -20,6 +20,14 @@ def canvas(images: Num[Tensor, "B C H W"], geometry: Geometry) -> Num[Tensor, "B
     padded = images.new_zeros(images.shape[0], *geometry.canvas, images.shape[1])
     padded[:, my : my + H, mx : mx + W] = images.permute(0, 2, 3, 1)
     return padded
+
+
+def inside_of(
+    images: Float[Tensor, "B C H W"], geometry: Geometry, seen: Float[Tensor, "1 1 H W"] | None = None
+) -> Float[Tensor, "B Y X 1"]:
+    """Canvases that are 1 inside the images, or where something can be seen in them, and 0 around."""
+    ones = torch.ones_like(images[:, :1])
+    return canvas(ones if seen is None else ones * seen, geometry)
 
 
 def uncanvas(padded: Num[Tensor, "B Y X C"], geometry: Geometry) -> Num[Tensor, "B C H W"]:

@@ -6,10 +6,12 @@ sizes, whereas things that merely stand in a row are all whole.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
+from scipy import ndimage
 
 from pcdnet.model.field import Field
 from pcdnet.training.foreground import Blob
@@ -36,6 +38,53 @@ def find_field(blobs: list[Blob], size: tuple[int, int]) -> Field | None:
     return None if found.size == size else found
 
 
+def find_bars(blobs: list[Blob], size: tuple[int, ...], frame: tuple[int, int]) -> Bool[np.ndarray, "H W"]:
+    """Where bars across the images hide what passes: on either side things are cut off to all sizes.
+
+    A bar is no wider than a frame, so that one thing can be seen on both sides of it.
+    """
+    hidden = np.zeros(size, bool)
+    for axis in (0, 1):
+        start = np.array([blob.top if axis == 0 else blob.left for blob in blobs])
+        extent = np.array([blob.mask.shape[axis] for blob in blobs])
+        for first, last in _gaps(start, extent, frame[axis]):
+            if axis == 0:
+                hidden[first:last] = True
+            else:
+                hidden[:, first:last] = True
+    return hidden
+
+
+def beside_bars(blobs: list[Blob], hidden: Bool[np.ndarray, "H W"]) -> list[Blob]:
+    """The blobs, those cut that touch a bar: there may be more of them behind it."""
+    if not hidden.any():
+        return blobs
+    near = np.pad(ndimage.binary_dilation(hidden), 1)
+
+    def touches(blob: Blob) -> bool:
+        h, w = blob.mask.shape
+        there = near[blob.top + 1 : blob.top + 1 + h, blob.left + 1 : blob.left + 1 + w]
+        return bool((there & blob.mask).any())
+
+    return [replace(blob, cut=blob.cut or touches(blob)) for blob in blobs]
+
+
+def _gaps(start: Int64[np.ndarray, "n"], extent: Int64[np.ndarray, "n"], widest: int) -> Iterator[tuple[int, int]]:
+    """Where bars begin and end along one side."""
+    end = start + extent
+    ends = [line for line in np.unique(end).tolist() if _cut_to_all_sizes(extent[end == line])]
+    for line in np.unique(start).tolist():
+        before = [first for first in ends if line - widest < first < line]
+        if before and _cut_to_all_sizes(extent[start == line]):
+            inside = ((start < line) & (end > before[-1])).mean()
+            if inside <= CROSSING:
+                yield before[-1], line
+
+
+def _cut_to_all_sizes(extent: Int64[np.ndarray, "n"]) -> bool:
+    return len(extent) >= FEWEST and len(np.unique(extent)) >= SIZES
+
+
 def at_borders(blobs: list[Blob], field: Field | None) -> list[Blob]:
     """The blobs in the field, with those that reach its borders cut."""
     if field is None:
@@ -59,6 +108,6 @@ def _first(start: Int64[np.ndarray, "n"], extent: Int64[np.ndarray, "n"], side: 
         crossing, beyond = ((start < line) & (end > line)).mean(), (end <= line).mean()
         if beyond > OUTSIDE:
             break
-        if here.sum() >= FEWEST and len(np.unique(extent[here])) >= SIZES and crossing <= CROSSING:
+        if _cut_to_all_sizes(extent[here]) and crossing <= CROSSING:
             return int(line)
     return 0

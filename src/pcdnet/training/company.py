@@ -16,7 +16,7 @@ from pcdnet.decomposition import Decomposition
 
 MOSTLY = 0.5
 """Two prototypes belong together if one of them is seen with the other in this share of its places."""
-WHOLE = 0.9
+WHOLE = 0.75
 """Share of its area in which an object must be seen, and lie where the one was that it replaces: two that hide much of
 each other can make any shape."""
 NEAR = 1.5
@@ -56,11 +56,15 @@ def _in_place_of(
 
 
 def _share(found: Sequence[Decomposition], one: int, two: int, way: Float[np.ndarray, "2"]) -> float:
-    """In which share of the places of a prototype another one is seen on the way from it."""
+    """In which share of the places of a prototype another one is seen on the way from it.
+
+    Of two of the same prototype, each has the other, on the way there or back.
+    """
     together = times = 0
+    ways = np.stack([way, -way] if one == two else [way])
     for image in found:
         here, there = (image.positions[image.prototype_ids == p].astype(float) for p in (one, two))
-        away = np.abs(there[None] - here[:, None] - way).max(axis=-1)
+        away = np.abs(there[None] - here[:, None] - ways[:, None, None]).max(axis=-1)
         times += len(here)
-        together += int((away <= NEAR).any(axis=1).sum()) if len(there) else 0
+        together += int((away <= NEAR).any(axis=(0, 2)).sum())
     return together / max(1, times)

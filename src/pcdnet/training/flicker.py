@@ -7,15 +7,13 @@ it is seen as ever.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 from scipy import ndimage, sparse
 
 from pcdnet.config import Background
 from pcdnet.model.background.flicker import ALIKE, ALTERNATES
-from pcdnet.training.foreground import LEAST_CONTRAST, Blob, Foreground, find_foreground
+from pcdnet.training.foreground import LEAST_CONTRAST, Foreground, find_foreground
 
 OFTEN = 0.02
 """What a pixel shows in this share of the images is one of its looks, if it is in too large a piece as often."""
@@ -34,25 +32,7 @@ def find_steady_foreground(
     if kind != "still" or not found.clutter.any():
         return found, None
     looks = other_looks(images, behind[0], found.large >= OFTEN, frame)
-    steady = find_foreground(steadied(images, looks, behind[0]), behind, frame)
-    flickers = (np.abs(looks / np.float32(255) - behind[0]).max(axis=-1) > LEAST_CONTRAST).any(axis=0)
-    return dataclasses.replace(steady, blobs=_hidden(steady.blobs, flickers)), looks
-
-
-def _hidden(blobs: list[Blob], flickers: Bool[np.ndarray, "H W"]) -> list[Blob]:
-    """The blobs, those cut that touch what flickers: waves may hide a part of them, as the border of the image does.
-
-    Where most things are seen nowhere else, all stay as they are.
-    """
-    near = ndimage.binary_dilation(flickers, np.ones((3, 3)))
-
-    def touches(blob: Blob) -> bool:
-        h, w = blob.mask.shape
-        return bool((near[blob.top : blob.top + h, blob.left : blob.left + w] & blob.mask).any())
-
-    found = [dataclasses.replace(blob, cut=blob.cut or touches(blob)) for blob in blobs]
-    whole, left = (sum(not blob.cut for blob in some) for some in (blobs, found))
-    return found if 2 * left >= whole else blobs
+    return find_foreground(steadied(images, looks, behind[0]), behind, frame), looks
 
 
 def other_looks(

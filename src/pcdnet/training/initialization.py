@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float32, UInt8
 from pcdnet.model.field import Field
 from pcdnet.model.network import PCDNet
 from pcdnet.training.backdrop import behind_images
-from pcdnet.training.borders import at_borders, find_field
+from pcdnet.training.borders import at_borders, beside_bars, find_bars, find_field
 from pcdnet.training.fixtures import counters
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import Blob, Foreground, find_foreground, largest_objects, some_of, strong
@@ -45,6 +45,8 @@ class Start:
     """Where nothing is looked for: in clutter, and where counters are drawn."""
     field: Field | None
     """The part of the images in which things are seen; None stands for all of it."""
+    hidden: Bool[np.ndarray, "H W"]
+    """Where bars hide them in it."""
 
 
 def find_start(
@@ -63,11 +65,11 @@ def find_start(
     blobs = [blob for blob in clear if not blob.inside(fixed)]
     if not any(blob.fits(frame) for blob in blobs):  # then the counters are all that there is
         blobs, fixed = clear, np.zeros_like(fixed)
-    field = find_field(blobs, (fixed.shape[0], fixed.shape[1]))
-    blobs = at_borders(blobs, field)
+    field, hidden = find_field(blobs, (fixed.shape[0], fixed.shape[1])), find_bars(blobs, fixed.shape, frame)
+    blobs = beside_bars(at_borders(blobs, field), hidden)
     seeds = choose_seeds(blobs, many, frame, rng)
     seeds = agreed(choose_seeds(join_parts(seeds, blobs, frame), count, frame, rng))
-    return Start(seeds, blobs, found.clutter | fixed, field)
+    return Start(seeds, blobs, found.clutter | fixed, field, hidden)
 
 
 @torch.no_grad()
@@ -101,6 +103,8 @@ def init_from_images(
         model.looks = None if looks is None else torch.from_numpy(looks).permute(0, 3, 1, 2).to(model.masks.device)
         if model.ignored is not None:
             model.ignored.copy_(torch.from_numpy(start.ignored))
+        if model.hidden is not None:
+            model.hidden.copy_(torch.from_numpy(start.hidden))
         if model.seen_in is not None and start.field is not None and start.field.holds(frame):
             model.seen_in.copy_(torch.tensor(dataclasses.astuple(start.field)))
     n = len(seeds.prototypes)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -33,6 +34,8 @@ IMAGES = 64
 """Images that use is counted in, at most."""
 AT_ONCE = 16
 """Images that are looked at at a time."""
+PASSES = 3
+"""How often all prototypes are tried, at most."""
 TRIED = 8
 """Images that a prototype is tried on: those with most of it."""
 SEEN = 0.04
@@ -64,34 +67,61 @@ def settle(
         kept = useful
         found = _renumbered(_only(model, kept).decompose_all(images), kept)
         kept = _use(found, model.config.num_prototypes) > 0
-    use = _use(found, model.config.num_prototypes)
-    areas = (model.masks.detach() > OPAQUE).sum(dim=(1, 2)).cpu().numpy().astype(float)
-    for n, p in enumerate(_order(found, kept)):
-        if watch is not None:
-            watch(n, int(kept.sum()))
-        trial = kept.copy()
+    bank = _Bank(model, images, total, noise, kept, found)
+    for _ in range(PASSES):  # what goes late may make others superfluous that were tried before
+        before = bank.kept
+        for n, p in enumerate(bank.order()):
+            if watch is not None:
+                watch(n, int(bank.kept.sum()))
+            bank = bank.without(p) or bank
+        if (bank.kept == before).all():
+            break
+    return model if bank.kept.all() else _only(model, bank.kept)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bank:
+    """The prototypes that are left, and what they find in some images."""
+
+    model: PCDNet
+    images: UInt8[np.ndarray, "n H W C"]
+    total: int
+    """Images that these stand for."""
+    noise: float
+    kept: Bool[np.ndarray, "P"]
+    found: list[Decomposition]
+
+    def order(self) -> list[int]:
+        """The prototypes, the least used first."""
+        use = _use(self.found, len(self.kept))
+        return [int(p) for p in np.argsort(use, kind="stable") if self.kept[p]]
+
+    def without(self, p: int) -> _Bank | None:
+        """The bank without a prototype; None if it is not superfluous."""
+        trial = self.kept.copy()
         trial[p] = False
         if not trial.any():
-            break
-        counts = np.array([(image.prototype_ids == p).sum() for image in found])
+            return None
+        counts = np.array([(image.prototype_ids == p).sum() for image in self.found])
         where = np.argsort(-counts, kind="stable")[: min(TRIED, int((counts > 0).sum()))]
-        without = _only(model, trial).decompose_all(images[where])
-        before = [found[i] for i in where]
-        more = (sum(map(len, without)) - sum(map(len, before))) / max(1, counts[where].sum())
-        everywhere_more = more * counts.sum() * total / len(images)
-        pays = more <= FEW_MORE or (
-            counts.sum() <= RARE * np.median(use[use > 0]) and _cheaper(model, p, everywhere_more, images.shape)
-        )
-        if not (pays or more <= 1 + FEW_MORE) or not _unseen(model, p, before, without, noise):
-            continue
-        everywhere = np.flatnonzero(counts)
-        again = _renumbered(_only(model, trial).decompose_all(images[everywhere]), trial)
-        replaced = list(found)
-        for i, image in zip(everywhere.tolist(), again, strict=True):
-            replaced[i] = image
-        if pays or happen_to_touch(p, found, replaced, areas):
-            kept, found = trial, replaced
-    return _only(model, kept) if not kept.all() else model
+        tried = _only(self.model, trial).decompose_all(self.images[where])
+        before = [self.found[i] for i in where]
+        more = (sum(map(len, tried)) - sum(map(len, before))) / max(1, counts[where].sum())
+        pays = more <= FEW_MORE or self._shorter(p, int(counts.sum()), more)
+        if not (pays or more <= 1 + FEW_MORE) or not _unseen(self.model, p, before, tried, self.noise):
+            return None
+        again = iter(_renumbered(_only(self.model, trial).decompose_all(self.images[counts > 0]), trial))
+        found = [next(again) if counts[i] else image for i, image in enumerate(self.found)]
+        areas = (self.model.masks.detach() > OPAQUE).sum(dim=(1, 2)).cpu().numpy().astype(float)
+        if not pays and not happen_to_touch(p, self.found, found, areas):
+            return None
+        return dataclasses.replace(self, kept=trial, found=found)
+
+    def _shorter(self, p: int, count: int, more: float) -> bool:
+        """Whether a rare prototype takes more to describe than so many more objects for each of its own."""
+        use = _use(self.found, len(self.kept))
+        everywhere = more * count * self.total / len(self.images)
+        return bool(count <= RARE * np.median(use[use > 0])) and _cheaper(self.model, p, everywhere, self.images.shape)
 
 
 @torch.no_grad()
@@ -112,11 +142,6 @@ def typically_left(model: PCDNet, images: UInt8[np.ndarray, "N H W C"]) -> float
 def _use(found: Sequence[Decomposition], prototypes: int) -> np.ndarray:
     """How many objects every prototype explains."""
     return np.bincount(np.concatenate([image.prototype_ids for image in found]), minlength=prototypes)
-
-
-def _order(found: Sequence[Decomposition], kept: Bool[np.ndarray, "P"]) -> list[int]:
-    use = _use(found, len(kept))
-    return [int(p) for p in np.argsort(use, kind="stable") if kept[p]]
 
 
 def _renumbered(found: Sequence[Decomposition], kept: Bool[np.ndarray, "P"]) -> list[Decomposition]:
@@ -158,5 +183,7 @@ def _only(model: PCDNet, kept: Bool[np.ndarray, "P"], config: ModelConfig | None
         smaller.ignored.copy_(model.ignored)
     if smaller.seen_in is not None and model.seen_in is not None:
         smaller.seen_in.copy_(model.seen_in)
+    if smaller.hidden is not None and model.hidden is not None:
+        smaller.hidden.copy_(model.hidden)
     smaller.looks = model.looks
     return smaller

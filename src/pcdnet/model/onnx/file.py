@@ -102,7 +102,7 @@ def _check(model: PCDNet, size: tuple[int, int], batch: int) -> None:
     (h, w), (H, W) = model.config.prototype_size, size
     if model.looks is not None:
         raise PcdnetError("a background of several looks cannot be expressed in an ONNX file; use the model in Python")
-    if model.field is not None:
+    if model.where_seen() is not None:
         raise PcdnetError("a field within the images cannot be expressed in an ONNX file; use the model in Python")
     if batch < 1:
         raise PcdnetError(f"the batch is {batch}; give how many images a call is to take, at least 1")
