@@ -30,13 +30,16 @@ with install_import_hook("pcdnet", "tests.typechecking.checked"):
     import pcdnet.output.figures
     import pcdnet.output.formats
     import pcdnet.output.report
+    import pcdnet.output.study
     import pcdnet.output.summary
     import pcdnet.progress
     import pcdnet.serve.app
     import pcdnet.serve.server
     import pcdnet.training.automatic
     import pcdnet.training.display
-    import pcdnet.training.fit  # noqa: F401
+    import pcdnet.training.fit
+    import pcdnet.training.tuning.search
+    import pcdnet.training.tuning.storage  # noqa: F401
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from pcdnet.output.decompose import decompose_files
     from pcdnet.output.drawing import figure
     from pcdnet.output.report import report
+    from pcdnet.output.study import study_report
     from pcdnet.run import RunFolder, load
     from pcdnet.scene import Scene, Scenes
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
+    from pcdnet.training.tuning import tune
     from pcdnet.training.verdict import Verdict, judge
 
     __version__: str
@@ -45,6 +47,8 @@ _HOMES = {
     "judge": "training.verdict",
     "load": "run",
     "report": "output.report",
+    "study_report": "output.study",
+    "tune": "training.tuning",
 }
 
 __all__ = [
@@ -69,6 +73,8 @@ __all__ = [
     "judge",
     "load",
     "report",
+    "study_report",
+    "tune",
 ]
 
 

@@ -7,7 +7,7 @@ import difflib
 import json
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -173,7 +173,8 @@ class Config:
     def preset(name: str) -> Config:
         """The configuration for a known data set, by name."""
         if name not in PRESETS:
-            raise PcdnetError(f"there is no preset {name!r}{_hint(name, PRESETS)}; choose one of {', '.join(PRESETS)}")
+            hint = did_you_mean(name, PRESETS)
+            raise PcdnetError(f"there is no preset {name!r}{hint}; choose one of {', '.join(PRESETS)}")
         return PRESETS[name]
 
     def with_fields(self, changes: Mapping[str, Any]) -> Config:
@@ -181,15 +182,15 @@ class Config:
         sections: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
             section, _, field_name = name.partition(".")
-            if name not in _FIELDS:
-                raise PcdnetError(f"there is no field {name!r}{_hint(name, _FIELDS)}; name it with its section")
+            if name not in FIELDS:
+                raise PcdnetError(f"there is no field {name!r}{did_you_mean(name, FIELDS)}; name it with its section")
             sections.setdefault(section, {})[field_name] = value
         parts = {name: dataclasses.replace(getattr(self, name), **fields) for name, fields in sections.items()}
         return dataclasses.replace(self, **parts)
 
     def differences(self, other: Config) -> Iterator[tuple[str, Any, Any]]:
         """The fields (`model.max_objects`) in which two configurations differ, with both values."""
-        for name in _FIELDS:
+        for name in FIELDS:
             mine, theirs = attrgetter(name)(self), attrgetter(name)(other)
             if mine != theirs:
                 yield name, mine, theirs
@@ -220,7 +221,7 @@ class Config:
         for name, table in tables.items():
             if name not in kinds:
                 known = f"sections are {', '.join(kinds)}"
-                raise PcdnetError(f"{source} has an unknown section [{name}]{_hint(name, kinds)}; {known}")
+                raise PcdnetError(f"{source} has an unknown section [{name}]{did_you_mean(name, kinds)}; {known}")
             if not isinstance(table, dict):
                 raise PcdnetError(f"{source} sets {name} = {table!r}; write a section [{name}], its fields below it")
             sections[name] = _section(kinds[name], name, table, source)
@@ -268,7 +269,12 @@ RENAMED_VALUES: dict[str, dict[object, str]] = {
 """The same for the values of fields."""
 
 
-_FIELDS = [f"{name}.{f.name}" for name, kind in get_type_hints(Config).items() for f in dataclasses.fields(kind)]
+FIELDS: dict[str, Any] = {
+    f"{name}.{field_name}": hint
+    for name, kind in get_type_hints(Config).items()
+    for field_name, hint in get_type_hints(kind).items()
+}
+"""Every field, named with its section, and the type of its values."""
 
 
 def _section(kind: type[Any], name: str, table: dict[str, Any], source: str) -> Any:
@@ -278,16 +284,16 @@ def _section(kind: type[Any], name: str, table: dict[str, Any], source: str) -> 
         key = RENAMED.get(f"{name}.{written}", written)
         if key not in hints:
             known = f"fields are {', '.join(hints)}"
-            raise PcdnetError(f"{source} has an unknown field {name}.{key}{_hint(key, hints)}; {known}")
+            raise PcdnetError(f"{source} has an unknown field {name}.{key}{did_you_mean(key, hints)}; {known}")
         if key in values:
             raise PcdnetError(f"{source} sets {name}.{key} twice, once by an older name; keep one of the two")
         if isinstance(value, str | bool):
             value = RENAMED_VALUES.get(f"{name}.{key}", {}).get(value, value)
-        values[key] = _checked(hints[key], f"{name}.{key}", value, source)
+        values[key] = checked_value(hints[key], f"{name}.{key}", value, source)
     return kind(**values)
 
 
-def _checked(hint: Any, name: str, value: Any, source: str) -> Any:
+def checked_value(hint: Any, name: str, value: Any, source: str) -> Any:
     """The value as the field's type wants it: TOML knows lists but no tuples, and 1 is a fine float."""
     if get_origin(hint) is Literal:
         if value in get_args(hint):
@@ -317,7 +323,8 @@ def _check(section: Any, allowed: Callable[[Any], bool], cure: str, *names: str)
             raise PcdnetError(setting, f" cannot be used; {cure}")
 
 
-def _hint(name: str, known: Any) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The known name that an unknown one resembles, as a question in brackets; nothing if there is none."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 

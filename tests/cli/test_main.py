@@ -18,6 +18,7 @@ Capture = pytest.CaptureFixture[str]
 MISTAKES: dict[str, list[str]] = {
     "demo": ["--out", "file"],
     "train": ["--data", "none.npz", "--out", "run"],
+    "tune": ["--data", "none.npz", "--out", "study"],
     "eval": ["file"],
     "decompose": ["file", "none.png", "--out", "results"],
     "report": ["file"],

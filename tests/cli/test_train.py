@@ -75,6 +75,19 @@ def test_the_preset_gives_the_defaults(preset: str) -> None:
         assert (command.preset, command.changes()) == (preset, {})
 
 
+def test_a_file_gives_the_defaults_where_no_preset_does(tmp_path: Path, complaint: Complaint) -> None:
+    config = Config.preset("ngsim").with_fields({"train.steps": 7})
+    (tmp_path / "best.toml").write_text(config.to_toml())
+    command = parsed("--config", str(tmp_path / "best.toml"), "--loss.tv", "3")
+    assert config_of(command) == config.with_fields({"loss.tv": 3.0})
+    assert command.changes() == {"loss.tv": 3.0}
+    given = ("train", "--out", tmp_path / "run", "--config", tmp_path / "best.toml", "--preset", "ngsim")
+    assert "two configurations are given" in complaint(*given)
+    assert "cannot read the configuration" in complaint(
+        "train", "--out", tmp_path / "run", "--config", tmp_path / "no.toml"
+    )
+
+
 def test_options_change_what_they_name_and_nothing_else() -> None:
     command = parsed("--preset", "ngsim", "--train.settle", "--loss.tv", "3", "--train.steps=500", "--seed", "4")
     assert command.changes() == {"train.settle": True, "loss.tv": 3.0, "train.steps": 500, "train.seed": 4}

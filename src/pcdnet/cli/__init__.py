@@ -26,6 +26,7 @@ from pcdnet.cli.merge import Merge
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.serve import Serve
 from pcdnet.cli.train import Train, with_defaults, with_new_names
+from pcdnet.cli.tune import Tune
 from pcdnet.errors import Interrupted, PcdnetError
 
 
@@ -39,6 +40,7 @@ class Command(Protocol):
 COMMANDS: dict[str, type[Command]] = {
     "demo": Demo,
     "train": Train,
+    "tune": Tune,
     "eval": Evaluate,
     "decompose": Decompose,
     "report": WriteReport,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from pcdnet.config import PRESETS, flags
+from pcdnet.config import PRESETS, Config, flags
 from pcdnet.data.sources import usable
-from pcdnet.errors import Setting
+from pcdnet.errors import PcdnetError, Setting
 
 if TYPE_CHECKING:
     from pcdnet.data.view import View
@@ -45,6 +45,15 @@ Preset = Annotated[
         metavar="NAME",
         help=f"Where the options below have their defaults from: {', '.join(PRESETS)}.",
         help_behavior_hint="(default: that of the data if there is one; otherwise they are chosen from the images)",
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    tyro.conf.arg(
+        metavar="FILE",
+        help="Where they have their defaults from instead: a TOML file, as the config.toml of a run or the best.toml "
+        "of a study.",
+        help_behavior_hint="(default: the preset)",
     ),
 ]
 Seed = Annotated[
@@ -117,6 +126,15 @@ class ViewOptions:
         from pcdnet.data.view import View
 
         return View(**{name.name: getattr(self, name.name) for name in fields(View)})
+
+
+def given_config(preset: str | None, file: Path | None) -> Config | str | None:
+    """The configuration that the command line names: a preset, a file, or none of them."""
+    if preset is not None and file is not None:
+        raise PcdnetError(
+            "two configurations are given, ", Setting("preset", preset), " and ", Setting("config"), "; give one"
+        )
+    return preset if file is None else Config.load(file)
 
 
 def as_flag(setting: Setting) -> str:

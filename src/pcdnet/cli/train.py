@@ -14,7 +14,17 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pcdnet.cli.arguments import Device, Minutes, Preset, Seed, TrainingData, ViewOptions, as_flag
+from pcdnet.cli.arguments import (
+    ConfigFile,
+    Device,
+    Minutes,
+    Preset,
+    Seed,
+    TrainingData,
+    ViewOptions,
+    as_flag,
+    given_config,
+)
 from pcdnet.config import RENAMED, RENAMED_VALUES, Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.data.sources import usual_preset
 from pcdnet.errors import Setting
@@ -37,6 +47,8 @@ class Train(ViewOptions):
     """Folder for the run: configuration, weights, metrics and the report."""
 
     preset: Preset = None
+
+    config: ConfigFile = None
 
     data: TrainingData = None
 
@@ -84,7 +96,7 @@ class Train(ViewOptions):
             try:
                 fit(
                     data,
-                    self.preset,
+                    given_config(self.preset, self.config),
                     changes=self.changes(),
                     view=self.view(),
                     out=self.out,
@@ -118,7 +130,13 @@ class Train(ViewOptions):
         lines += [f"  advice: {advice}" for advice in verdict.advice]
         if verdict.changes:
             usual, seen = dataclasses.asdict(UNCHANGED), dataclasses.asdict(origin.view)
-            settings = {"preset": self.preset, "data": origin.data, "out": f"{self.out}-2", "minutes": origin.minutes}
+            settings: dict[str, Any] = {
+                "preset": self.preset,
+                "config": self.config,
+                "data": origin.data,
+                "out": f"{self.out}-2",
+            }
+            settings |= {"minutes": origin.minutes}
             settings |= {name: value for name, value in seen.items() if value != usual[name]}
             settings |= {**dict(sorted(self.changes().items())), **verdict.changes}
             flags = [as_flag(Setting(name, value)) for name, value in settings.items() if value is not None]
@@ -139,13 +157,15 @@ def as_json(run: RunFolder, verdict: Verdict) -> dict[str, Any]:
 
 
 def with_defaults(arguments: Sequence[str]) -> type[Train]:
-    """The command whose options default to the values of the preset, or of the run that is resumed."""
+    """The command whose options default to the values of the preset, of the file, or of the run that is resumed."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for option in ("--out", "--preset", "--data"):
+    for option in ("--out", "--preset", "--config", "--data"):
         early.add_argument(option, nargs="?")
     given, _ = early.parse_known_args(arguments)
     if "--resume" in arguments and given.out is not None and (Path(given.out) / "config.toml").is_file():
         config = Config.load(Path(given.out) / "config.toml")
+    elif given.config is not None:
+        config = Config.load(given.config)
     else:
         preset = given.preset or usual_preset(given.data or "tetrominoes")
         config = Config.preset(preset) if preset else Config()

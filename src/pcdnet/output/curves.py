@@ -1,4 +1,4 @@
-"""Curves: how numbers went over the steps of training, as SVG that takes its colours from the page around it."""
+"""Curves: how numbers went over the steps of training."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-Points = Sequence[tuple[float, float]]
+from pcdnet.output.charts import Frame, Points, drawable
 
 MOST_POINTS = 300
 """A longer curve is thinned to means of neighbours: more points than pixels tell nothing."""
-
+FEW = 20
+"""So many points are shown as dots, too."""
 QUALITY = {"fg_ari": "FG-ARI", "f1": "F1"}
 """Scores that tell how good a run is, by the names of its metrics, best first; the others stand in for the first."""
-
-_WIDTH, _HEIGHT = 360, 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 10, 24
 
 
 def learning_curves(metrics: Sequence[Mapping[str, Any]], prototypes: int) -> list[tuple[str, str, str, Markup]]:
@@ -48,53 +46,13 @@ def _series(lines: Sequence[Mapping[str, Any]], key: str) -> Points:
 
 def curve(points: Points, *, log: bool = False, low: float | None = None, high: float | None = None) -> Markup:
     """An SVG picture of values over steps, or nothing if there are none; `low` and `high` widen its range."""
-    points = [(x, y) for x, y in points if math.isfinite(y) and (y > 0 or not log)]
+    points = drawable(points, log_y=log)
     if not points:
         return Markup("")
-    values = [y for _, y in points] + [y for y in (low, high) if y is not None]
-    ticks = _decades(min(values), max(values)) if log else _ticks(min(values), max(values))
-    bottom, top = min(*values, *ticks), max(*values, *ticks)
-    last = max(1.0, *(x for x, _ in points))
-
-    def across(x: float) -> float:
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * x / last
-
-    def up(y: float) -> float:
-        a, b, v = (math.log10(n) if log else n for n in (bottom, top, y))
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * (v - a) / ((b - a) or 1)
-
-    lines = [f"M{_LEFT} {up(y):.1f}H{_WIDTH - _RIGHT}" for y in ticks]
-    words = [f'<text x="{_LEFT - 6}" y="{up(y) + 4:.1f}" text-anchor="end">{y:g}</text>' for y in ticks]
-    words += [
-        f'<text x="{across(x):.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{x:,.0f}</text>'
-        for x in _ticks(0, last, whole=True)
-        if x <= last
-    ]
+    steps, values = zip(*points, strict=True)
+    frame = Frame((0.0, 1.0, *steps), (*values, *(y for y in (low, high) if y is not None)), log_y=log, whole=True)
     thin = _thinned(points, log)
-    path = "M" + "L".join(f"{across(x):.1f} {up(y):.1f}" for x, y in thin)
-    dots = "".join(f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="3"/>' for x, y in thin if len(thin) <= 20)
-    # Only numbers are put in here, so nothing needs escaping.
-    return Markup(
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"><path class="grid" d="{"".join(lines)}"/>{"".join(words)}'
-        f'<path class="curve" d="{path}"/>{dots}</svg>'
-    )
-
-
-def _ticks(low: float, high: float, *, whole: bool = False) -> list[float]:
-    """Three to six round numbers over a range."""
-    span = (high - low) or abs(high) or 1.0
-    size = 10 ** math.floor(math.log10(span / 3))
-    step = next(size * n for n in (1, 2, 5, 10) if span / (size * n) <= 5)
-    if whole:
-        step = max(step, 1)
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [float(f"{n * step:.12g}") for n in range(first, max(last, first + 1) + 1)]
-
-
-def _decades(low: float, high: float) -> list[float]:
-    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
-    stride = max(1, math.ceil((last - first) / 5))
-    return [10.0**n for n in range(first, max(last, first + 1) + stride, stride)]
+    return frame.picture(frame.path(thin), frame.dots(thin) if len(thin) <= FEW else "")
 
 
 def _thinned(points: Points, log: bool) -> Points:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64, Integer, UInt8
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from matplotlib import colormaps
 from PIL import Image, features
 
@@ -153,8 +153,8 @@ def write_page(page: Page, path: str | Path) -> None:
         file.write(content.encode())
 
 
-def render(page: Page) -> str:
-    """The page as HTML text."""
+def template(name: str) -> Template:
+    """A page of the package, to be rendered with what it shows."""
     environment = Environment(
         loader=PackageLoader("pcdnet.output"),
         autoescape=True,
@@ -163,8 +163,13 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"picture": _picture, "hex": as_hex}
+    return environment.get_template(name)
+
+
+def render(page: Page) -> str:
+    """The page as HTML text."""
     first = Names(count=len(page.bank.prototypes), given=page.names).first
-    return environment.get_template("report.html").render(
+    return template("report.html").render(
         page=page,
         scores=list(known_scores(page.scores)),
         summary=_summary(page.health),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -20,8 +20,11 @@ SECONDS = 5.0
 """Time between two plain lines at least; the last is always printed."""
 
 
-class TrainingDisplay:
-    """To be called with the progress of training, within a `with` block that ends the live line."""
+Line = TypeVar("Line", bound="LiveLine")
+
+
+class LiveLine:
+    """A line that tells how far it is, within a `with` block that ends it, and lines that stay."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
@@ -32,7 +35,7 @@ class TrainingDisplay:
             self._task = self._bar.add_task("getting ready", total=None)
         self._printed = -SECONDS
 
-    def __enter__(self) -> TrainingDisplay:
+    def __enter__(self: Line) -> Line:
         if self._bar is not None:
             self._bar.start()
         return self
@@ -43,28 +46,36 @@ class TrainingDisplay:
         if self._bar is not None:
             self._bar.stop()
 
+    def update(self, words: str, *, seconds: float, eta: float, stays: bool = False) -> None:
+        """Show how far it is, by the time that it took and will take; elsewhere than in a terminal not too often."""
+        now = time.monotonic()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=seconds, total=seconds + eta, description=words)
+        if stays or (self._bar is None and now - self._printed >= SECONDS):
+            self._printed = now
+            self.say(words)
+
+    def say(self, words: str) -> None:
+        """Print a line that stays."""
+        # Lines that stay are not wrapped, for those who search them; a console that never wraps breaks live lines.
+        self._console.print(words, soft_wrap=True, markup=False)
+
+
+class TrainingDisplay(LiveLine):
+    """To be called with the progress of training, within a `with` block that ends the live line."""
+
     def __call__(self, progress: Progress) -> None:
         """Show how far it is; events and validations get lines that stay."""
-        now, last = time.monotonic(), progress.eta <= 0
-        if self._bar is not None:
-            # By time, not by steps: training may be given minutes, and then ends before its last step.
-            total = progress.seconds + progress.eta
-            self._bar.update(self._task, completed=progress.seconds, total=total, description=line(progress))
-        if last or (self._bar is None and now - self._printed >= SECONDS):
-            self._printed = now
-            self._say(line(progress))
+        # By time, not by steps: training may be given minutes, and then ends before its last step.
+        self.update(line(progress), seconds=progress.seconds, eta=progress.eta, stays=progress.eta <= 0)
         events = [
             {"step": progress.step, "event": event.kind, "prototype": event.prototype, "source": event.source}
             for event in progress.events
         ]
         for step, words in in_words(events):
-            self._say(f"step {step}  {words}")
+            self.say(f"step {step}  {words}")
         if progress.validation is not None:
-            self._say(f"step {progress.step}  validation  {progress.validation}")
-
-    def _say(self, words: str) -> None:
-        # Lines that stay are not wrapped, for those who search them; a console that never wraps breaks live lines.
-        self._console.print(words, soft_wrap=True, markup=False)
+            self.say(f"step {progress.step}  validation  {progress.validation}")
 
 
 def line(progress: Progress) -> str:

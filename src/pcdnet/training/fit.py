@@ -6,10 +6,12 @@ import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 from numpy.typing import NDArray
 
 from pcdnet.config import Config
@@ -119,22 +121,8 @@ def fit(
         raise PcdnetError("there is nothing to learn from; give ", Setting("data"))
     elif out is not None:
         RunFolder.check_free(out, force=force)
-    known = _known(data, config, changes, start)
-    wanted = known.model if known is not None else None if start is None else start.config
-    # Models of one channel look at grey images; an automatic one takes what there is.
-    view = dataclasses.replace(view, grey=view.grey or (wanted is not None and wanted.channels == 1))
-    seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
-    view = view if resume else training_view(data, view, split=validation is None)
-    scenes, valid = _scenes(data, validation, seed, view)
-    if known is None:
-        choice = choose(scenes.images, seed, tiles=scenes.places is not None)
-        if choice.tiles is not None and start is None and view.tiles is None:
-            view = dataclasses.replace(view, tiles=choice.tiles)
-            scenes, valid = _scenes(data, validation, seed, view)
-            choice = choose(scenes.images, seed, tiles=True)
-        known = _chosen(choice, changes, start, quiet)
-    config = known
-    _check(scenes, config, start)
+    task = prepare(data, config, changes, validation=validation, view=view, start=start, settled=resume, quiet=quiet)
+    config, scenes, valid, view = task.config, task.scenes, task.validation, task.view
     if out is not None:
         H, W = scenes.images.shape[1:3]
         name = str(data) if isinstance(data, str | Path) else None if run is None else run.origin.data
@@ -145,7 +133,7 @@ def fit(
     if resume and run is not None and run.has_state:
         trainer.restore(run)
     else:
-        trainer.begin(start, view.ignored((scenes.images.shape[1], scenes.images.shape[2])))
+        trainer.begin(start, task.ignored)
     with nullcontext() if quiet else TrainingDisplay() as display:
 
         def show(progress: Progress) -> None:
@@ -176,6 +164,59 @@ def fit(
         if not quiet:
             print(f"verdict: {verdict}", file=sys.stderr)
     return best
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """All that a training is about: what to learn from, and how."""
+
+    config: Config
+    """What is trained."""
+    scenes: Scenes
+    """What is learned from."""
+    validation: Scenes
+    """What the best weights are chosen by."""
+    view: View
+    """How images are looked at, in which all that was left open is chosen."""
+
+    @property
+    def ignored(self) -> Bool[np.ndarray, "H W"] | None:
+        """Which pixels of the images do not count; None if all do."""
+        H, W = self.scenes.images.shape[1:3]
+        return self.view.ignored((H, W))
+
+
+def prepare(
+    data: Data,
+    config: Config | str | None,
+    changes: Mapping[str, Any],
+    *,
+    validation: Scenes | None = None,
+    view: View = UNCHANGED,
+    start: PCDNet | None = None,
+    settled: bool = False,
+    quiet: bool = False,
+) -> Task:
+    """Open the data and choose whatever the configuration and the view leave open; `settled` views leave nothing.
+
+    The other arguments are those of `fit`. What cannot be trained is refused.
+    """
+    known = _known(data, config, changes, start)
+    wanted = known.model if known is not None else None if start is None else start.config
+    # Models of one channel look at grey images; an automatic one takes what there is.
+    view = dataclasses.replace(view, grey=view.grey or (wanted is not None and wanted.channels == 1))
+    seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
+    view = view if settled else training_view(data, view, split=validation is None)
+    scenes, valid = _scenes(data, validation, seed, view)
+    if known is None:
+        choice = choose(scenes.images, seed, tiles=scenes.places is not None)
+        if choice.tiles is not None and start is None and view.tiles is None:
+            view = dataclasses.replace(view, tiles=choice.tiles)
+            scenes, valid = _scenes(data, validation, seed, view)
+            choice = choose(scenes.images, seed, tiles=True)
+        known = _chosen(choice, changes, start, quiet)
+    check_fit(scenes, known, start)
+    return Task(config=known, scenes=scenes, validation=valid, view=view)
 
 
 def _resumed(out: str | Path | None, config: Config | str | None, changes: Mapping[str, Any], force: bool) -> RunFolder:
@@ -230,7 +271,7 @@ def _chosen(choice: Choice, changes: Mapping[str, Any], start: PCDNet | None, qu
     return config
 
 
-def _check(scenes: Scenes, config: Config, start: PCDNet | None) -> None:
+def check_fit(scenes: Scenes, config: Config, start: PCDNet | None = None) -> None:
     """Refuse scenes that the configuration, or the model to start from, does not fit."""
     count, (H, W), channels = len(scenes), scenes.images.shape[1:3], scenes.images.shape[3]
     if count < config.train.batch:

@@ -212,6 +212,11 @@ class Trainer:
             return "nothing was kept, as there is no ", Setting("out")
         return "go on with ", Setting("resume", True), " ", Setting("out", str(self._run.path))
 
+    @property
+    def error(self) -> float | None:
+        """The least mean squared error of all validations so far; None before the first."""
+        return None if self._state.best == -math.inf else -self._state.best
+
     def finished(self) -> PCDNet:
         """The best model, in evaluation mode."""
         self._model.load_state_dict(self._best)
