@@ -78,9 +78,12 @@ def test_settling_leaves_out_what_happened_to_touch() -> None:
 def test_two_of_a_kind_that_mostly_stand_together_are_one_object() -> None:
     rng, images = np.random.default_rng(0), np.zeros((24, 40, 50, 1), np.uint8)
     dash, long = np.ones((1, 4)), np.ones((1, 8))
+    shades = (255, 240)  # the brighter half is found first, and that is left or right
     for n, image in enumerate(images):
         width = 4 if n % 3 == 0 else 8
         row, column = rng.integers(2, 36), rng.integers(2, 40)
-        image[row, column : column + width] = 255
+        image[row, column : column + 4] = shades[n % 2]
+        image[row, column + width - 4 : column + width] = shades[(n + 1) % 2]
     found, without = bank_of(dash, long).decompose_all(images), bank_of(dash).decompose_all(images)
+    assert sum(int((image.prototype_ids == 1).sum()) for image in found) == 16
     assert not happen_to_touch(1, found, without, np.array([4.0, 8.0]))

@@ -37,7 +37,8 @@ def happen_to_touch(
         for n in np.flatnonzero(before.prototype_ids == p).tolist():
             pair = _in_place_of(n, before, after, areas)
             if len(pair) == 2:
-                one, two = sorted(pair.tolist(), key=lambda m: int(after.prototype_ids[m]))
+                # Two of a kind in the order of their places, so that the ways of all such pairs can be compared.
+                one, two = sorted(pair.tolist(), key=lambda m: (after.prototype_ids[m], *after.positions[m]))
                 kinds = int(after.prototype_ids[one]), int(after.prototype_ids[two])
                 ways[kinds].append(after.positions[two] - after.positions[one].astype(float))
     if sum(map(len, ways.values())) < MOSTLY * max(1, times):

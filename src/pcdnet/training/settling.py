@@ -106,20 +106,30 @@ class _Bank:
         where = np.argsort(-counts, kind="stable")[: min(TRIED, int((counts > 0).sum()))]
         tried = _only(self.model, trial).decompose_all(self.images[where])
         before = [self.found[i] for i in where]
-        more = (sum(map(len, tried)) - sum(map(len, before))) / max(1, counts[where].sum())
-        pays = more <= FEW_MORE or self._shorter(p, int(counts.sum()), more)
-        if not (pays or more <= 1 + FEW_MORE) or not _unseen(self.model, p, before, tried, self.noise):
+        if not self._superfluous(p, before, tried) and not self._two(p, before, tried):
             return None
+        # The images with most of it are not like all others: what they say is but worth a closer look.
         again = iter(_renumbered(_only(self.model, trial).decompose_all(self.images[counts > 0]), trial))
         found = [next(again) if counts[i] else image for i, image in enumerate(self.found)]
         areas = (self.model.masks.detach() > OPAQUE).sum(dim=(1, 2)).cpu().numpy().astype(float)
-        if not pays and not happen_to_touch(p, self.found, found, areas):
+        pair = self._two(p, self.found, found) and happen_to_touch(p, self.found, found, areas)
+        if not pair and not self._superfluous(p, self.found, found):
             return None
         return dataclasses.replace(self, kept=trial, found=found)
 
-    def _shorter(self, p: int, count: int, more: float) -> bool:
+    def _superfluous(self, p: int, before: Sequence[Decomposition], after: Sequence[Decomposition]) -> bool:
+        """Whether images look the same without a prototype and take no longer to describe."""
+        more = _more(p, before, after)
+        return (more <= FEW_MORE or self._shorter(p, more)) and _unseen(self.model, p, before, after, self.noise)
+
+    def _two(self, p: int, before: Sequence[Decomposition], after: Sequence[Decomposition]) -> bool:
+        """Whether images look the same without a prototype, with at most two objects for each of its own."""
+        return _more(p, before, after) <= 1 + FEW_MORE and _unseen(self.model, p, before, after, self.noise)
+
+    def _shorter(self, p: int, more: float) -> bool:
         """Whether a rare prototype takes more to describe than so many more objects for each of its own."""
         use = _use(self.found, len(self.kept))
+        count = int(use[p])
         everywhere = more * count * self.total / len(self.images)
         return bool(count <= RARE * np.median(use[use > 0])) and _cheaper(self.model, p, everywhere, self.images.shape)
 
@@ -137,6 +147,12 @@ def typically_left(model: PCDNet, images: UInt8[np.ndarray, "N H W C"]) -> float
         shares.append(left[exists])
     all_shares = torch.cat(shares)
     return float(all_shares.median()) if len(all_shares) else 0.0
+
+
+def _more(p: int, before: Sequence[Decomposition], after: Sequence[Decomposition]) -> float:
+    """How many more objects there are without a prototype, for each of its own."""
+    count = sum(int((image.prototype_ids == p).sum()) for image in before)
+    return (sum(map(len, after)) - sum(map(len, before))) / max(1, count)
 
 
 def _use(found: Sequence[Decomposition], prototypes: int) -> np.ndarray:
