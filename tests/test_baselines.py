@@ -52,7 +52,7 @@ def test_learning_ends_when_its_processor_time_is_over() -> None:
 def test_the_same_seed_learns_the_same() -> None:
     images = tetrominoes.generate(8, seed=0).images[:, ::5, ::5]
     one, two = (learning.learn(slot_attention, images, seed=3, seconds=600, batch=2, steps=3) for _ in range(2))
-    assert one.losses == two.losses
+    assert one.losses == pytest.approx(two.losses, rel=1e-5)  # threads add up in any order
 
 
 def test_the_learning_rate_warms_up_and_halves_five_times() -> None:
