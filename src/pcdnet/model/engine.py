@@ -45,28 +45,20 @@ class Layers:
     """The alpha mask of every object, in its frame."""
     own: Float[Tensor, "B C H W"] | None = None
     """What is behind the objects of each image, where that differs from image to image."""
-    field: Field | None = None
-    """Where objects are looked for; None stands for all of the image."""
-    seen: Float[Tensor, "1 1 rows columns"] | None = None
-    """1 where they can be seen there, 0 where something always hides them; None stands for 1 everywhere."""
+    seen: Float[Tensor, "1 1 H W"] | None = None
+    """1 where objects can be seen, 0 where something always hides them; None stands for 1 everywhere."""
 
     def instances(self) -> Int[Tensor, "B H W"]:
         """The object that each pixel belongs to: 0 is background, n + 1 the n-th object from the front."""
         (H, W), (h, w) = self.reconstruction.shape[-2:], self.masks.shape[-2:]
         labels = instance_labels(self.masks, self.placement.frames((H, W), (h, w)))
-        if self.field is not None:
-            labels = self.field.only(labels)
-        if self.seen is not None:
-            there = labels if self.field is None else self.field.cut(labels)
-            there *= self.seen[0].to(labels)
-        return labels
+        return labels if self.seen is None else labels * self.seen[0].to(labels)
 
     def inside(self, field: Field, outside: Float[Tensor, "b C H W"]) -> Layers:
         """Layers of a field as those of the whole images, of which the rest is `outside`."""
         placement = shifted(self.placement, field.top, field.left)
-        return Layers(
-            placement, self.colour, field.around(self.reconstruction, outside), self.masks, None, field, self.seen
-        )
+        painted, seen = field.around(self.reconstruction, outside), field.seen(self.seen, outside[0])
+        return Layers(placement, self.colour, painted, self.masks, seen=seen)
 
 
 class Engine(nn.Module):
@@ -206,13 +198,19 @@ class Engine(nn.Module):
 
     def where_seen(self) -> Float[Tensor, "1 H W"] | None:
         """1 where objects can be seen in images, 0 around the field and where something hides them; None for all 1."""
-        field, shown, size = self.field, self.shown(), self.image_size
-        if size is None or (field is None and shown is None):
-            return None
-        if field is None:
+        field, shown = self.field, self.shown()
+        if field is None or self.background is None:
             return None if shown is None else shown[0]
-        inside = self.masks.new_ones(1, 1, *field.size) if shown is None else shown
-        return field.around(inside, self.masks.new_zeros(1, 1, *size))[0]
+        return field.seen(shown, self.background.detach())[0]
+
+    @torch.no_grad()
+    def look_as(self, other: Engine) -> None:
+        """Look at images as another model of the same background does: what is ignored, hidden, around the field."""
+        for name in ("ignored", "hidden", "seen_in"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine is not None and theirs is not None:
+                mine.copy_(theirs)
+        self.looks = other.looks
 
     def tile_plan(self, size: tuple[int, int], config: ModelConfig) -> SearchPlan:
         """How tiles of large pictures are searched; `config` has limits that follow their size."""

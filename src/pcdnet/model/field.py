@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pcdnet.model.bank import PrototypeBank
@@ -47,8 +47,7 @@ class Field:
         whole[..., self.top : self.top + self.height, self.left : self.left + self.width] = inside
         return whole
 
-    def only(self, labels: Int[Tensor, "*any H W"]) -> Int[Tensor, "*any H W"]:
-        """Labels that are 0 outside the field."""
-        kept = torch.zeros_like(labels)
-        self.cut(kept).copy_(self.cut(labels))
-        return kept
+    def seen(self, shown: Float[Tensor, "1 1 h w"] | None, image: Float[Tensor, "C H W"]) -> Float[Tensor, "1 1 H W"]:
+        """Where objects can be seen in images like this one: where they are `shown` in the field, or all over it."""
+        around = torch.zeros_like(image[:1])[None]
+        return self.around(torch.ones_like(self.cut(around)) if shown is None else shown, around)

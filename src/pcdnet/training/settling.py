@@ -195,11 +195,5 @@ def _only(model: PCDNet, kept: Bool[np.ndarray, "P"], config: ModelConfig | None
     smaller.values, smaller.learned_size = model.values, model.learned_size
     given = {n: model.names.given[p] for n, p in enumerate(chosen.tolist()) if p in model.names.given}
     smaller.names = dataclasses.replace(model.names, count=len(chosen), given=given, colours={})
-    if smaller.ignored is not None and model.ignored is not None:
-        smaller.ignored.copy_(model.ignored)
-    if smaller.seen_in is not None and model.seen_in is not None:
-        smaller.seen_in.copy_(model.seen_in)
-    if smaller.hidden is not None and model.hidden is not None:
-        smaller.hidden.copy_(model.hidden)
-    smaller.looks = model.looks
+    smaller.look_as(model)
     return smaller
