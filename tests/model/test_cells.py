@@ -10,11 +10,13 @@ import torch
 from pcdnet.config import ModelConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.cells import CellLocalizer
-from pcdnet.model.geometry import Geometry
+from pcdnet.model.geometry import Geometry, support
 from pcdnet.model.localization import ErrorReductionLocalizer
 from pcdnet.model.network import PCDNet
+from pcdnet.model.peaks import Peaks, top_peaks
 from pcdnet.model.placement import to_placement
 from pcdnet.model.selection import select
+from pcdnet.model.sizes import like_sizes
 
 FRAME, SIZE = (5, 6), (47, 52)
 LEAST = 0.3
@@ -34,39 +36,52 @@ def scene(*places: tuple[int, int], seed: int = 0) -> tuple[PrototypeBank, torch
     return bank, ground, image
 
 
+def both_ways(
+    bank: PrototypeBank, images: torch.Tensor, behind: torch.Tensor | None, own: bool, count: int = 300
+) -> tuple[Peaks, Peaks]:
+    """The peaks of all maps, from active cells and from everywhere."""
+    geometry, shared = Geometry.for_overhang(SIZE, FRAME, 0.5), None if own or behind is None else behind[0]
+    localizer = ErrorReductionLocalizer(dataclasses.replace(bank, background=shared), geometry, 1.5)
+    maps = localizer.maps(images, behind if own else None)
+    cells = CellLocalizer(bank, like_sizes(support(bank.masks)), localizer, LEAST)
+    P, which = len(bank.masks), slice(0, len(images))
+    found = [torch.full((len(images), P, count), torch.nan) for _ in range(3)]
+    for some, peaks in cells.portions(images, behind, maps, own=own)(which, count):
+        for values, part in zip(found, peaks, strict=True):
+            values[:, some] = part.to(values)
+    return (found[0], found[1], found[2]), top_peaks(maps(which, slice(0, P)), count, localizer.reach)
+
+
 @pytest.mark.parametrize("places", [((20, 30),), ((-2, -3), (44, 48)), ((9, 17), (12, 20))])
-@pytest.mark.parametrize("over_black", [False, True])
-def test_active_cells_hold_the_same_values_as_the_whole_map(
-    places: tuple[tuple[int, int], ...], over_black: bool
+@pytest.mark.parametrize("ground_is", ["black", "shared", "own"])
+@pytest.mark.parametrize("small", [False, True])
+def test_active_cells_have_the_peaks_that_count_of_the_whole_map(
+    places: tuple[tuple[int, int], ...], ground_is: str, small: bool
 ) -> None:
     bank, ground, image = scene(*places)
-    behind = None if over_black else ground[None]
-    images = (image - ground).abs()[None] if over_black else image[None]
-    geometry = Geometry.for_overhang(SIZE, FRAME, 0.5)
-    cells = CellLocalizer(bank, geometry, 1.5, LEAST)
-    everywhere = ErrorReductionLocalizer(bank, geometry, 1.5).maps(images, behind)
-    active = cells.few(images, behind)
-    assert 0 < active.sum() < active.numel() / 4
-    found = cells.maps(images, behind, active, everywhere)(slice(0, 1), slice(0, 3))
-    expected = everywhere(slice(0, 1), slice(0, 3))
-    assert found.shape == expected.shape
-    made = found > -torch.inf
-    torch.testing.assert_close(found[made], expected[made], atol=2e-4, rtol=1e-4)
-    assert (expected[~made] < LEAST).all()
-    assert expected.amax() > LEAST  # else there was nothing to find
+    if small:  # two sizes of frames
+        bank.masks[1:, :1] = bank.masks[1:, 2:] = bank.masks[1:, :, :1] = bank.masks[1:, :, 3:] = 0
+        bank.masks[1:, 1, 1:3] = 1
+        assert len(like_sizes(support(bank.masks))) == 2
+    images = (image - ground).abs()[None] if ground_is == "black" else image[None]
+    behind = None if ground_is == "black" else ground[None]
+    found, expected = both_ways(bank, images, behind, ground_is == "own")
+    counts = expected[0] >= LEAST
+    assert counts.any()
+    assert ((found[0] >= LEAST) == counts).all()
+    for values, whole in zip(found, expected, strict=True):
+        torch.testing.assert_close(values[counts], whole[counts].to(values), atol=2e-4, rtol=1e-4)
+    assert (found[0] == -torch.inf).any()  # and not everything was searched
 
 
 def test_images_in_which_much_is_left_are_searched_everywhere() -> None:
     bank, ground, image = scene((20, 30))
     images = torch.stack([image, torch.rand(3, *SIZE, generator=torch.Generator().manual_seed(1)), ground])
-    geometry = Geometry.for_overhang(SIZE, FRAME, 0.5)
-    cells = CellLocalizer(bank, geometry, 1.5, LEAST)
-    everywhere = ErrorReductionLocalizer(bank, geometry, 1.5).maps(images, ground.expand(3, -1, -1, -1))
-    active = cells.few(images, ground[None])
-    assert active.flatten(1).any(dim=1).tolist() == [True, False, False]
-    found = cells.maps(images, ground[None], active, everywhere)(slice(0, 3), slice(1, 3))
-    assert (found[0] == -torch.inf).any()
-    torch.testing.assert_close(found[1:], everywhere(slice(1, 3), slice(1, 3)))
+    found, expected = both_ways(bank, images, ground[None], own=False)
+    for values, whole in zip(found, expected, strict=True):
+        torch.testing.assert_close(values[1], whole[1].to(values))
+    assert (found[0][0] == -torch.inf).any()
+    assert (found[0][2] == -torch.inf).all()
 
 
 def test_objects_are_the_same_whether_cells_are_searched_or_everything() -> None:
@@ -83,7 +98,6 @@ def test_objects_are_the_same_whether_cells_are_searched_or_everything() -> None
     model = PCDNet.from_bank(dataclasses.replace(bank, background=ground), config)
     plan = model.plan(SIZE)
     assert plan.cells is not None
-    assert plan.cells.few(image[None], ground[None]).any()
     found = []
     for each in (plan, dataclasses.replace(plan, cells=None)):
         selection_input = model.selection_input(image[None], each, 4)

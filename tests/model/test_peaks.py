@@ -9,12 +9,12 @@ from hypothesis.strategies import integers
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.localization import PhaseLocalizer
-from pcdnet.model.peaks import Candidates, propose, top_peaks
+from pcdnet.model.peaks import Candidates, in_portions, propose, top_peaks
 
 
 def by_phase(images: torch.Tensor, templates: torch.Tensor, geometry: Geometry, peaks: int) -> Candidates:
     maps = PhaseLocalizer(PrototypeBank(templates, torch.ones_like(templates)), geometry).maps(images)
-    return propose(maps, images, len(templates), geometry, peaks)
+    return propose(in_portions(maps, images, len(templates), geometry), images, len(templates), geometry, peaks)
 
 
 @given(Y=integers(1, 9), X=integers(1, 9), K=integers(1, 6), levels=integers(1, 5), seed=integers(0, 99))

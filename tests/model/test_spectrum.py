@@ -12,7 +12,7 @@ from scipy.ndimage import fourier_shift as scipy_fourier_shift
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.localization import PhaseLocalizer
-from pcdnet.model.peaks import propose
+from pcdnet.model.peaks import in_portions, propose
 from pcdnet.model.spectrum import correlate, delay, fourier_shift, phases
 
 
@@ -68,7 +68,8 @@ def test_the_peak_recovers_any_shift(dy: int, dx: int) -> None:
     image = wide[:, :, 24:66, 18:62]
     geometry = Geometry.for_overhang((42, 44), (24, 18), 0.5)
     bank = PrototypeBank(prototype[None], torch.ones(1, 24, 18))
-    found = propose(PhaseLocalizer(bank, geometry).maps(image), image, 1, geometry, peaks=1)
+    maps = in_portions(PhaseLocalizer(bank, geometry).maps(image), image, 1, geometry)
+    found = propose(maps, image, 1, geometry, peaks=1)
     assert (found.row.item(), found.column.item()) == (dy, dx)
 
 
@@ -87,7 +88,7 @@ def test_the_map_of_the_paper_is_reproduced(rng: torch.Generator) -> None:
     X = torch.fft.fft2(image, s=(16, 16)) * torch.fft.fft2(prototype, s=(16, 16)).conj()
     expected = torch.fft.ifft2(X / X.abs()).real
     factors = phases(image[None, None], (16, 16)), phases(prototype[None], (16, 16))
-    ours = correlate([factors], (16, 16), (16, 16))
+    ours = correlate(*factors, (16, 16), (16, 16))
     torch.testing.assert_close(ours[0, 0, 0], expected, atol=1e-8, rtol=0)
 
 

@@ -21,6 +21,10 @@ class Box(NamedTuple):
     height: int
     width: int
 
+    def cut(self, frames: Float[Tensor, "*any h w"]) -> Float[Tensor, "*any y x"]:
+        """What lies in the rectangle."""
+        return frames[..., self.top : self.top + self.height, self.left : self.left + self.width]
+
 
 @dataclass(frozen=True, slots=True)
 class Geometry:

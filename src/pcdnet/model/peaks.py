@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
 
 import torch
 from einops import rearrange
@@ -20,8 +19,14 @@ system, the same work takes 3 to 5 times as long."""
 DEVICE_BYTES = 256 << 20
 """The same on an accelerator, where large launches are better."""
 
-Maps = Callable[[slice, slice], Float[Tensor, "b p rows columns"]]
+Some = slice | Int[Tensor, "p"]
+"""Some of the prototypes."""
+Maps = Callable[[slice, Some], Float[Tensor, "b p rows columns"]]
 """How well some of the prototypes fit some of the images at every place: higher is better."""
+Peaks = tuple[Float[Tensor, "*batch K"], Int[Tensor, "*batch K"], Int[Tensor, "*batch K"]]
+"""Height, row and column of the highest peaks, best first; a height of -inf where there are not so many."""
+Portions = Callable[[slice, int], Iterable[tuple[Some, Peaks]]]
+"""So many peaks of some of the images, some of the prototypes at a time, all of them in the end."""
 
 SPARE_PEAKS = 4
 """Factor on the number of peaks that are looked at when some of them may be too near to a higher one."""
@@ -49,56 +54,96 @@ class Candidates:
         return Candidates(self.row[image], self.column[image], self.exists[image], self.peaks)
 
 
-def propose(
-    maps: Maps, images: Float[Tensor, "B C H W"], prototypes: int, geometry: Geometry, peaks: int, reach: int = 1
-) -> Candidates:
-    """Find the `peaks` best places of every prototype in every image, as the maps score them.
+def in_portions(
+    maps: Maps, images: Float[Tensor, "B C H W"], prototypes: int, geometry: Geometry, reach: int = 1
+) -> Portions:
+    """The peaks of the maps of all prototypes; `reach` is that of `top_peaks`."""
+    everything = torch.arange(prototypes, device=images.device)
 
-    Maps are asked for a few at a time: all of them would fill the memory, and leave the cache. `reach` is that of
-    `top_peaks`.
-    """
-    (B, C), P = images.shape[:2], prototypes
-    budget = CACHE_BYTES if images.device.type == "cpu" else DEVICE_BYTES
-    most = max(1, budget // (geometry.grid[0] * geometry.grid[1] * images.element_size()))
-    at_once = max(1, 2 * most // C)
-    b, p, step = max(1, at_once // P), min(P, at_once), max(1, most // P)
-    found = []
+    def portions(which: slice, count: int) -> Iterator[tuple[Some, Peaks]]:
+        made = made_everywhere(maps, images, which, everything, geometry)
+        yield slice(0, prototypes), top_peaks(made, count, reach)
+
+    return portions
+
+
+def made_everywhere(
+    maps: Maps, images: Float[Tensor, "B C H W"], which: slice, some: Int[Tensor, "p"], geometry: Geometry
+) -> Float[Tensor, "b p rows columns"]:
+    """The maps of some prototypes in some images, made a few at a time: all of them would leave the cache."""
+    at_once = max(1, 2 * _most(images, geometry) // images.shape[1])
+    b = max(1, at_once // len(some))
+    made = images.new_empty(which.stop - which.start, len(some), *geometry.positions)
+    for start in range(which.start, which.stop, b):
+        part = slice(start, min(start + b, which.stop))
+        for j in range(0, len(some), at_once):
+            made[start - which.start :][: part.stop - start, j : j + at_once] = maps(part, some[j : j + at_once])
+    return made
+
+
+def propose(
+    portions: Portions, images: Float[Tensor, "B C H W"], prototypes: int, geometry: Geometry, peaks: int
+) -> Candidates:
+    """Find the `peaks` best places of every prototype in every image, a few images at a time."""
+    B, P, (Y, X) = len(images), prototypes, geometry.positions
+    step, K = max(1, _most(images, geometry) // P), min(peaks, Y * X)
+    height = images.new_empty(B, P, K)
+    row, column = (torch.empty(B, P, K, dtype=torch.int64, device=images.device) for _ in range(2))
     for start in range(0, B, step):
-        made = images.new_empty(min(step, B - start), P, *geometry.positions)
-        for i, j in product(range(0, len(made), b), range(0, P, p)):
-            stop = min(i + b, len(made))
-            made[i:stop, j : j + p] = maps(slice(start + i, start + stop), slice(j, j + p))
-        found.append(top_peaks(made, peaks, reach))
-    height, row, column = (torch.cat(parts) for parts in zip(*found, strict=True))
+        which = slice(start, min(start + step, B))
+        for some, found in portions(which, K):
+            height[which, some], row[which, some], column[which, some] = found
     return Candidates(
         row=rearrange(row, "b p k -> b (p k)") - geometry.padding[0],
         column=rearrange(column, "b p k -> b (p k)") - geometry.padding[1],
         exists=rearrange(height, "b p k -> b (p k)") > -torch.inf,
-        peaks=row.shape[-1],
+        peaks=K,
     )
 
 
-def top_peaks(
-    maps: Float[Tensor, "*batch Y X"], count: int, reach: int = 1
-) -> tuple[Float[Tensor, "*batch K"], Int[Tensor, "*batch K"], Int[Tensor, "*batch K"]]:
-    """Height, row and column of the highest local maxima, best first; -inf where there are not so many.
+def working_bytes(like: Tensor) -> int:
+    """How much is worked on at once on the device of a tensor."""
+    return CACHE_BYTES if like.device.type == "cpu" else DEVICE_BYTES
 
-    A local maximum exceeds its eight neighbours; of equal neighbours the first in reading order does. Of local maxima
-    that are at most `reach` rows and columns apart the highest counts: shifts that differ by so little are one
-    candidate.
+
+def _most(images: Float[Tensor, "B C H W"], geometry: Geometry) -> int:
+    """How many maps are made and read at once."""
+    return max(1, working_bytes(images) // (geometry.grid[0] * geometry.grid[1] * images.element_size()))
+
+
+def top_peaks(maps: Float[Tensor, "*batch Y X"], count: int, reach: int = 1) -> Peaks:
+    """The highest local maxima of maps; see `local_maxima` and `highest`."""
+    X = maps.shape[-1]
+    heights = local_maxima(pad(maps, (1, 1, 1, 1), value=-torch.inf)).flatten(-2)
+    return highest(heights, count, reach, lambda index: (index.div(X, rounding_mode="floor"), index.remainder(X)))
+
+
+def local_maxima(padded: Float[Tensor, "*batch Y2 X2"]) -> Float[Tensor, "*batch Y X"]:
+    """The local maxima of maps that come with a ring of other values around them, and -inf in all other places.
+
+    A local maximum exceeds its eight neighbours; of equal neighbours the first in reading order does.
     """
-    Y, X = maps.shape[-2:]
-    padded = pad(maps, (1, 1, 1, 1), value=-torch.inf)
+    maps = padded[..., 1:-1, 1:-1]
     wide = torch.maximum(torch.maximum(padded[..., :-2], padded[..., 2:]), padded[..., 1:-1])
     before = torch.maximum(wide[..., :-2, :], padded[..., 1:-1, :-2])
     after = torch.maximum(wide[..., 2:, :], padded[..., 1:-1, 2:])
-    heights = torch.where((maps > before) & (maps >= after), maps, -torch.inf).flatten(-2)
-    height, index = heights.topk(min(count if reach == 1 else SPARE_PEAKS * count, Y * X), dim=-1)
+    return torch.where((maps > before) & (maps >= after), maps, -torch.inf)
+
+
+def highest(
+    heights: Float[Tensor, "*batch n"], count: int, reach: int, place: Callable[[Tensor], tuple[Tensor, Tensor]]
+) -> Peaks:
+    """The highest of some places, each of which has a row and a column.
+
+    Of local maxima that are at most `reach` rows and columns apart the highest counts: shifts that differ by so little
+    are one candidate.
+    """
+    height, index = heights.topk(min(count if reach == 1 else SPARE_PEAKS * count, heights.shape[-1]), dim=-1)
     if reach > 1:
-        row, column = index.div(X, rounding_mode="floor"), index.remainder(X)
+        row, column = place(index)
         near = (row[..., None] - row[..., None, :]).abs() <= reach
         near &= (column[..., None] - column[..., None, :]).abs() <= reach
         hidden = near.tril(-1).any(dim=-1)  # sorted by height: what comes before is higher
-        height, order = height.masked_fill(hidden, -torch.inf).topk(min(count, Y * X), dim=-1)
+        height, order = height.masked_fill(hidden, -torch.inf).topk(min(count, height.shape[-1]), dim=-1)
         index = index.gather(-1, order)
-    return height, index.div(X, rounding_mode="floor"), index.remainder(X)
+    return height, *place(index)

@@ -19,7 +19,8 @@ from pcdnet.model.cells import CellLocalizer
 from pcdnet.model.evidence import EvidenceKernels
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.localization import ErrorReductionLocalizer, PhaseLocalizer
-from pcdnet.model.peaks import Candidates, propose
+from pcdnet.model.peaks import Candidates, in_portions, propose
+from pcdnet.model.sizes import Size, like_sizes
 from pcdnet.model.solidity import solid
 from pcdnet.model.windows import Windows, canvas
 
@@ -52,6 +53,8 @@ class SearchPlan:
     """Scores the places at which something is left to explain, if these are few and places are scored by that."""
     kernels: EvidenceKernels
     """From windows to error reductions."""
+    sizes: list[Size]
+    """The prototypes in groups of like sizes, with boxes in the tight frame."""
     boxes: Int[Tensor, "P 4"]
     """Top, left, height and width of the box around every mask, in the tight frame."""
     behind: Float[Tensor, "1 Y X C"] | None
@@ -79,6 +82,13 @@ class SearchPlan:
         geometry = Geometry.for_overhang(image_size, tight.frame, config.overhang)
         (h, w), (my, mx), background = bank.frame, geometry.padding, tight.background
         kernels = EvidenceKernels(tight.prototypes, tight.masks, config.channels)
+        sizes = like_sizes(kernels.boxes)
+        localizer: PhaseLocalizer | ErrorReductionLocalizer
+        if config.localization == "phase":
+            localizer, cells = PhaseLocalizer(tight, geometry), None
+        else:
+            localizer = ErrorReductionLocalizer(tight, geometry, config.max_colour, seen)
+            cells = CellLocalizer(tight, sizes, localizer, config.min_error_reduction)
         return SearchPlan(
             config=config,
             bank=bank,
@@ -86,13 +96,10 @@ class SearchPlan:
             offset=offset,
             geometry=geometry,
             frames=Geometry(image_size, bank.frame, (my + h, mx + w)),
-            localizer=PhaseLocalizer(tight, geometry)
-            if config.localization == "phase"
-            else ErrorReductionLocalizer(tight, geometry, config.max_colour, seen),
-            cells=None
-            if config.localization == "phase"
-            else CellLocalizer(tight, geometry, config.max_colour, config.min_error_reduction, seen),
+            localizer=localizer,
+            cells=cells,
             kernels=kernels,
+            sizes=sizes,
             boxes=torch.tensor(kernels.boxes, device=tight.masks.device),
             behind=None if background is None else canvas(background[None], geometry),
             seen=seen,
@@ -115,12 +122,13 @@ class SearchPlan:
 
         `own` are backgrounds of the images other than the bank's.
         """
-        maps, reach = self.localizer.maps(images, own), self.localizer.reach
-        if self.cells is not None:
+        maps = self.localizer.maps(images, own)
+        if self.cells is None:
+            portions = in_portions(maps, images, len(self.boxes), self.geometry, self.localizer.reach)
+        else:
             behind = own if own is not None or self.tight.background is None else self.tight.background[None]
-            active = self.cells.few(images, behind)
-            maps = self.cells.maps(images, behind, active, maps) if active.any() else maps
-        found = propose(maps, images, len(self.boxes), self.geometry, peaks, reach)
+            portions = self.cells.portions(images, behind, maps, own=own is not None)
+        found = propose(portions, images, len(self.boxes), self.geometry, peaks)
         if self.seen is not None:
             found = dataclasses.replace(found, exists=found.exists & self._seen_enough(found))
         if self.config.min_solid == 0:
@@ -130,7 +138,7 @@ class SearchPlan:
     def _solid(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, found: Candidates
     ) -> Bool[Tensor, "B T"]:
-        return solid(images, self.tight, own, self.geometry, found, self.config, self.seen)
+        return solid(images, self.tight, self.sizes, own, self.geometry, found, self.config, self.seen)
 
     def _seen_enough(self, found: Candidates) -> Bool[Tensor, "B T"]:
         """Which candidates are not nearly all behind what hides them: any would explain the rest."""

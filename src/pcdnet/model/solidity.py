@@ -7,6 +7,8 @@ most of its pixels.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -16,6 +18,7 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.evidence import WINDOWS_BYTES, best_colour, colour_coefficients, error_fall
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
+from pcdnet.model.sizes import Size
 from pcdnet.model.windows import Windows, canvas, inside_of
 
 LEAST_FALL = 1e-3
@@ -27,6 +30,7 @@ LEAST_AREA = 1e-6
 def solid(
     images: Float[Tensor, "B C H W"],
     bank: PrototypeBank,
+    sizes: Sequence[Size],
     own: Float[Tensor, "B C H W"] | None,
     geometry: Geometry,
     candidates: Candidates,
@@ -39,17 +43,26 @@ def solid(
     shared = bank.behind(images[0])[None] if own is None else own
     behind = canvas(shared, geometry).expand(len(images), -1, -1, -1)
     found = torch.zeros_like(candidates.exists)
-    candidate, image = candidates.exists.T.nonzero(as_tuple=True)
-    prototype = candidates.prototype(candidate)
-    most = max(1, WINDOWS_BYTES // (geometry.frame[0] * geometry.frame[1] * C * images.element_size()))
-    for part in torch.split(torch.arange(len(candidate), device=candidate.device), most):
-        b, t, p = image[part], candidate[part], prototype[part]
-        windows = Windows(geometry, b, candidates.row[b, t], candidates.column[b, t])
-        Y, Q, B = (windows.cut(planes) for planes in (pictures, inside, behind))
-        T = bank.prototypes[p][..., None]
-        M = bank.masks[p][..., None] * Q  # as far as it lies in the image
-        colour = best_colour(*colour_coefficients(Y, Q, B, T, M), config.max_colour)
-        falls = error_fall(Y, Q, B, M, T * colour[:, None, None]).sum(-1, keepdim=True) > LEAST_FALL * C
-        share = (M * falls).sum(dim=(1, 2, 3)) / M.sum(dim=(1, 2, 3)).clamp(min=LEAST_AREA)
-        found[b, t] = share >= config.min_solid
+    for size in sizes:
+        h, w = size.box[2:]
+        most = max(1, WINDOWS_BYTES // (h * w * C * images.element_size()))
+        for b, t, p in _some(candidates, size, most):
+            windows = Windows(geometry, b, candidates.row[b, t], candidates.column[b, t])
+            Y, Q, B = (windows.cut(planes, size.box) for planes in (pictures, inside, behind))
+            T, M = (size.box.cut(values)[p][..., None] for values in (bank.prototypes, bank.masks))
+            M = M * Q  # as far as it lies in the image
+            colour = best_colour(*colour_coefficients(Y, Q, B, T, M), config.max_colour)
+            falls = error_fall(Y, Q, B, M, T * colour[:, None, None]).sum(-1, keepdim=True) > LEAST_FALL * C
+            share = (M * falls).sum(dim=(1, 2, 3)) / M.sum(dim=(1, 2, 3)).clamp(min=LEAST_AREA)
+            found[b, t] = share >= config.min_solid
     return found
+
+
+def _some(candidates: Candidates, size: Size, most: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Image, number and prototype of the candidates of one size that exist, at most so many at a time."""
+    K, device = candidates.peaks, candidates.exists.device
+    prototypes = torch.tensor(size.prototypes, device=device)
+    which = (prototypes[:, None] * K + torch.arange(K, device=device)).flatten()
+    n, image = candidates.exists[:, which].T.nonzero(as_tuple=True)
+    for b, t in zip(torch.split(image, most), torch.split(which[n], most), strict=True):
+        yield b, t, candidates.prototype(t)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
@@ -28,18 +26,24 @@ def phases(signal: Float[Tensor, "*batch H W"], grid: tuple[int, int]) -> Comple
 
 
 def correlate(
-    factors: Sequence[tuple[Complex[Tensor, "B C Y X"], Complex[Tensor, "P Y X"]]],
+    images: Complex[Tensor, "B C Y X"],
+    prototypes: Complex[Tensor, "P Y X"],
     grid: tuple[int, int],
     positions: tuple[int, int],
 ) -> Float[Tensor, "B P C rows columns"]:
     """Correlation maps from half spectra, channel by channel, cropped to the first `positions`.
 
     Of phases these are the localization maps L of equation 1. Each factor was normalised before the product: the same
-    phases as normalising the product itself, at a cost that does not grow with B times P. The maps of several pairs of
-    factors are added up, which costs one transform. Rows that are not wanted are dropped between the two passes.
+    phases as normalising the product itself, at a cost that does not grow with B times P.
     """
-    products = sum(images[:, None] * prototypes.conj()[None, :, None] for images, prototypes in factors)
-    rows = torch.fft.ifft(products, dim=-2)[..., : positions[0], :]
+    return to_places(images[:, None] * prototypes.conj()[None, :, None], grid, positions)
+
+
+def to_places(
+    spectra: Complex[Tensor, "*batch Y X"], grid: tuple[int, int], positions: tuple[int, int]
+) -> Float[Tensor, "*batch rows columns"]:
+    """From half spectra to the first `positions`; rows that are not wanted are dropped between the two passes."""
+    rows = torch.fft.ifft(spectra, dim=-2)[..., : positions[0], :]
     maps: Tensor = torch.fft.irfft(rows, n=grid[1], dim=-1)[..., : positions[1]]
     return maps
 
