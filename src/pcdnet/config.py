@@ -17,6 +17,7 @@ from pcdnet.errors import PcdnetError, Setting
 
 ColourModule = Literal["least_squares", "network", "none"]
 Localization = Literal["phase", "error_reduction"]
+Template = Literal["painted", "prototype"]
 Init = Literal["constant", "images", "shapes"]
 Background = Literal["black", "still", "plain", "moving"]
 
@@ -31,6 +32,9 @@ class ModelConfig:
     """Height and width of a prototype's frame in pixels: at least as large as the largest object."""
     localization: Localization = "phase"
     """How places are found: by phase correlation (phase), best if crisp, or by error_reduction, best if smooth."""
+    template: Template = "painted"
+    """What phase correlation looks for: what is painted, prototype times mask, in image minus background (painted); or
+    the prototype alone in the image as it is, as in equation 1 of the paper (prototype)."""
     max_objects: int = 3
     """How many objects an image may hold at most; fewer are chosen where fewer explain it."""
     peaks_per_prototype: int = 3

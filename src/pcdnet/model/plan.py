@@ -86,7 +86,7 @@ class SearchPlan:
             offset=offset,
             geometry=geometry,
             frames=Geometry(image_size, bank.frame, (my + h, mx + w)),
-            localizer=PhaseLocalizer(tight, geometry)
+            localizer=PhaseLocalizer(tight, geometry, config.template)
             if config.localization == "phase"
             else ErrorReductionLocalizer(tight, geometry, config.max_colour, seen),
             cells=None

@@ -38,6 +38,7 @@ the depth order, which are left out of it, as the file says itself."""
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "localization": ("phase", "error_reduction"),
+    "template": ("painted", "prototype"),
     "colour": ("least_squares", "network", "none"),
     "background": ("black", "still"),
     "rounds": (1,),
