@@ -18,6 +18,7 @@ from pcdnet.errors import PcdnetError, Setting
 ColourModule = Literal["least_squares", "network", "none"]
 Localization = Literal["phase", "error_reduction"]
 Template = Literal["painted", "prototype"]
+Labels = Literal["mask", "change"]
 Init = Literal["constant", "images", "shapes"]
 Background = Literal["black", "still", "plain", "moving"]
 
@@ -67,6 +68,9 @@ class ModelConfig:
     min_inside: float = 0.0
     """Least share of an object's mask that must lie in the image; what the border cuts off more is explained, but not
     reported. `overhang` must be larger than the share that may be missing."""
+    labels: Labels = "mask"
+    """Which pixels are an object's: all under its mask (mask), or of these the ones in which the picture visibly is not
+    the background (change), for masks that nothing makes tight, as in the paper over black ground."""
 
     def __post_init__(self) -> None:
         _check(
