@@ -49,6 +49,9 @@ class ModelConfig:
     image from the image itself; or one large picture that a moving camera looks at, learned."""
     min_error_reduction: float = 0.1
     """Smallest fall of the squared error, summed over pixels and channels, that justifies one more object."""
+    sparse_training: bool = True
+    """Whether that counts in training, too; otherwise whatever reduces the error is chosen there, as in the paper,
+    and prototypes that paint next to nothing yet can learn."""
     restarts: int = 6
     """How often an image that greedy selection explains badly is searched again at most; 0 turns refinement off."""
     rounds: int = 1

@@ -276,3 +276,12 @@ def test_labels_of_what_changes_are_the_masks_elsewhere_than_over_the_background
     visible = (layers.reconstruction - model.weights().behind(images[0])).square().mean(1) > 1e-3
     assert torch.equal(layers.instances(), labels * visible)
     assert 0 < (layers.instances() > 0).sum() < (labels > 0).sum()
+
+
+def test_without_sparse_training_whatever_pays_is_chosen_in_training_alone() -> None:
+    bank, images = random_batch(4)
+    model = PCDNet.from_bank(bank, dataclasses.replace(CONFIG, min_error_reduction=1e6, sparse_training=False))
+    assert model.train()(images).placement.exists.any()
+    assert not model.eval()(images).placement.exists.any()
+    model.config = dataclasses.replace(model.config, sparse_training=True)
+    assert not model.train()(images).placement.exists.any()

@@ -188,7 +188,9 @@ class Engine(nn.Module):
             bank = plan.bank if shown is None and not torch.is_grad_enabled() else self._whole_bank()
         else:
             bank = bank or self.bank()
-            plan = SearchPlan.derive(bank, (H, W), self.config, shown)
+            dense = training and not self.config.sparse_training
+            config = replace(self.config, min_error_reduction=0.0) if dense else self.config
+            plan = SearchPlan.derive(bank, (H, W), config, shown)
         own = self.own_backgrounds(images, bank)
         layers = self._explain(images, bank, own, plan, training=training, refined=refined)
         if self.config.background != "plain" or training:

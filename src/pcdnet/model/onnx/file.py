@@ -32,7 +32,7 @@ LARGEST_SIDE = 2048
 
 FOLLOWED = (
     *("num_prototypes", "prototype_size", "max_objects", "peaks_per_prototype", "channels"),
-    *("min_error_reduction", "restarts", "depth_order", "overhang", "max_colour"),
+    *("min_error_reduction", "sparse_training", "restarts", "depth_order", "overhang", "max_colour"),
     *("min_visible", "min_solid", "min_inside"),
 )
 """Fields of the configuration that the graph follows whatever their value; but for refinement and
