@@ -347,4 +347,5 @@ def _presets() -> dict[str, Config]:
 
 
 PRESETS = _presets()
-"""Configurations for the data sets of the paper, by name; with `-paper` as the paper describes them."""
+"""Configurations for the data sets of the paper, by name; with `-paper` as the paper describes them, but for what
+docs/paper.md names."""
