@@ -100,7 +100,8 @@ def hidden_paint(rng: torch.Generator) -> tuple[Scene, Tensor]:
     textures = given.prototypes[..., None] * given.colour[:, :, None, None]
     covered = paint(canvas(given.background.expand(2, -1, -1, -1), GEOMETRY), textures, given.masks, given.frames)
     alike = (given.masks == 0) & ((textures - covered).abs() < FAINT).all(dim=-1) & given.frames.exists[..., None, None]
-    assert alike.any() and ((given.masks == 0) & ~alike).any()
+    assert alike.any()
+    assert ((given.masks == 0) & ~alike).any()
     return given, alike
 
 

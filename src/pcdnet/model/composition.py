@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from pcdnet.model.windows import Frames, canvas, uncanvas
 
 FAINT = 0.2
-"""Behind an empty mask, paint that differs by less than this from what it covers learns as if it were seen this much."""
+"""Paint behind an empty mask that differs by less than this from what it covers learns as if the mask were this."""
 OPAQUE = 0.5
 """Where its mask is above this, a pixel belongs to the object in instance and semantic labels."""
 
@@ -62,14 +62,14 @@ def compose(
 class _Compose(torch.autograd.Function):
     """Paints in place; keeps of every object only what its frame covered, which is all the gradient needs.
 
-    `hidden` is what is painted once more, for the gradient of what nobody sees: a mask that is empty gains nothing by
+    `_hidden` is what is painted once more, for the gradient of what nobody sees: a mask that is empty gains nothing by
     paint that looks like what it covers, and paint behind an empty mask gains nothing at all. So that they do not wait
     for each other, such paint learns as if its mask were faintly there. As soon as it looks different the mask knows.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, textures: Tensor, hidden: Tensor, masks: Tensor, background: Tensor, frames: Frames
+        ctx: Any, textures: Tensor, _hidden: Tensor, masks: Tensor, background: Tensor, frames: Frames
     ) -> Tensor:
         picture = canvas(background.expand(len(textures), *background.shape[1:]), frames.geometry)
         covered = paint(picture, textures, masks, frames)
