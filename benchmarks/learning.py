@@ -6,15 +6,18 @@ usage: python -m benchmarks.learning [--preset tetrominoes] [--seeds 5] [--scene
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import re
 import tempfile
 import time
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Integer, UInt8
 from rich.console import Console
 from rich.table import Table
 
@@ -23,6 +26,7 @@ from pcdnet.config import Config
 from pcdnet.data import tetrominoes
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED, TRAINING_SEED, VALIDATION_SEED
+from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.training.evaluation import evaluate
 from pcdnet.training.fit import fit
@@ -50,6 +54,37 @@ def crispness(model: PCDNet) -> float:
     return float(((masks < 0.05) | (masks > 0.95)).float().mean())
 
 
+def with_true_prototypes(config: Config) -> PCDNet:
+    """A model that knows the shapes and searches in the same way: what learning can come to."""
+    prototypes, masks = map(torch.from_numpy, tetrominoes.true_prototypes())
+    bank = PrototypeBank(prototypes, masks)
+    return PCDNet.from_bank(bank, dataclasses.replace(config.model, num_prototypes=len(bank.masks)))
+
+
+def exact_cut(image: UInt8[np.ndarray, "H W 3"], labels: Integer[np.ndarray, "H W"]) -> bool:
+    """Whether labels cut all that is seen into whole sprites.
+
+    Touching sprites of one colour can often be cut in several ways, and nothing in the image says which is right.
+    """
+    return np.array_equal(labels > 0, image.any(axis=-1)) and all(
+        any(np.array_equal(_cropped(image * (labels == n)[..., None]), sprite) for sprite in _sprites())
+        for n in np.unique(labels[labels > 0])
+    )
+
+
+@cache
+def _sprites() -> list[UInt8[np.ndarray, "h w 3"]]:
+    """All shapes in all colours."""
+    greys = [_cropped(np.rint(255 * grey).astype(np.uint8)[..., None]) for grey in tetrominoes.true_prototypes()[0]]
+    return [grey * colour for grey in greys for colour in tetrominoes.COLOURS]
+
+
+def _cropped(picture: UInt8[np.ndarray, "H W C"]) -> UInt8[np.ndarray, "h w C"]:
+    """The box around all that is not black."""
+    rows, columns = picture.any(axis=(1, 2)).nonzero()[0], picture.any(axis=(0, 2)).nonzero()[0]
+    return picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+
+
 def one(config: Config, seed: int, scenes: int) -> dict[str, float]:
     """Train one seed; all figures."""
     config = config.with_fields({"train.seed": seed})
@@ -70,12 +105,16 @@ def one(config: Config, seed: int, scenes: int) -> dict[str, float]:
     assert last is not None
     unseen = open_data("tetrominoes", count=scenes, seed=TEST_SEED + seed)
     fresh, greedy = evaluate(model, unseen), evaluate(model, unseen, refined=False)
-    ious = shape_ious(model)
+    ious, ceiling = shape_ious(model), evaluate(with_true_prototypes(config), unseen).fg_ari or 0.0
+    cuts = zip(unseen.images, model.decompose_all(unseen.images), strict=True)
     result = {
         "seed": seed,
         "fg_ari": fresh.fg_ari or 0.0,
+        "true_prototypes": ceiling,
+        "below": ceiling - (fresh.fg_ari or 0.0),
         "greedy_fg_ari": greedy.fg_ari or 0.0,
         "perfect": fresh.perfect or 0.0,
+        "wrong_cuts": sum(not exact_cut(image, found.instances) for image, found in cuts),
         "count_accuracy": fresh.count_accuracy or 0.0,
         "mse": fresh.mse,
         "shapes": float(np.sum(np.array(ious) >= 0.95)),

@@ -23,6 +23,14 @@ def test_the_soft_clamp_is_the_authors() -> None:
     torch.testing.assert_close(soft_clamp(x), expected)
 
 
+@pytest.mark.parametrize("direction", [-1.0, 1.0])
+def test_a_gradient_that_leads_back_into_the_range_passes_whole(direction: float) -> None:
+    x = torch.linspace(-2, 3, 101).requires_grad_()
+    (gradient,) = torch.autograd.grad(soft_clamp(x), x, torch.full_like(x, direction))
+    leaves = (x > 1) if direction < 0 else (x < 0)  # descent goes against the gradient
+    torch.testing.assert_close(gradient, torch.where(leaves, 0.01 * direction, direction))
+
+
 @given(top=integers(0, 6), left=integers(0, 5), height=integers(1, 4), width=integers(1, 4), seed=integers(0, 9))
 @settings(deadline=None)
 def test_tightening_keeps_every_painted_pixel_in_its_place(

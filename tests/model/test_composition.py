@@ -8,12 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from pcdnet.model.composition import compose, instance_labels, paint, painted_behind
+from pcdnet.model.bank import soft_clamp
+from pcdnet.model.composition import FAINT, OPAQUE, compose, instance_labels, paint, painted_behind
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.windows import Frames, canvas
 from tests.model.models import on_canvas
 
 GEOMETRY = Geometry.touching((7, 9), (4, 3))
+LEARNED = "prototypes", "masks", "colour", "background"
 
 
 class Scene(NamedTuple):
@@ -89,6 +91,70 @@ def test_gradients_of_painting_are_right(backgrounds: int, rng: torch.Generator)
     given = scene(rng, backgrounds)
     inputs = tuple(x.requires_grad_() for x in (given.prototypes, given.masks, given.colour, given.background))
     assert torch.autograd.gradcheck(lambda p, m, c, b: compose(p, m, c, given.frames, b), inputs)
+
+
+def hidden_paint(rng: torch.Generator) -> tuple[Scene, Tensor]:
+    """A scene whose masks are empty here and there; where paint behind them looks like what it covers."""
+    given = scene(rng)
+    given.masks[torch.rand(given.masks.shape, generator=rng) < 0.4] = 0
+    textures = given.prototypes[..., None] * given.colour[:, :, None, None]
+    covered = paint(canvas(given.background.expand(2, -1, -1, -1), GEOMETRY), textures, given.masks, given.frames)
+    alike = (given.masks == 0) & ((textures - covered).abs() < FAINT).all(dim=-1) & given.frames.exists[..., None, None]
+    assert alike.any()
+    assert ((given.masks == 0) & ~alike).any()
+    return given, alike
+
+
+def gradients(given: Scene, weights: Tensor) -> dict[str, Tensor]:
+    """Of the weighted sum of the picture, by everything in it."""
+    inputs = {name: getattr(given, name).clone().requires_grad_() for name in LEARNED}
+    picture = compose(**inputs, frames=given.frames)
+    return dict(zip(LEARNED, torch.autograd.grad((picture * weights).sum(), list(inputs.values())), strict=True))
+
+
+def slope(given: Scene, weights: Tensor, name: str, index: tuple[int, ...]) -> float:
+    """The same by one number, from two pictures: a picture is linear in every number of it."""
+    values = getattr(given, name)
+    changed = given._replace(**{name: values.index_put(tuple(map(torch.tensor, index)), values[index] + 1)})
+    return float(((compose(*changed) - compose(*given)) * weights).sum())
+
+
+def test_gradients_are_those_of_the_picture_but_for_paint_that_nobody_sees(rng: torch.Generator) -> None:
+    given, alike = hidden_paint(rng)
+    weights = torch.randn(2, 2, 7, 9, generator=rng, dtype=torch.float64)
+    for name, gradient in gradients(given, weights).items():
+        where = ~alike if name == "prototypes" else torch.ones_like(gradient, dtype=torch.bool)
+        indices = where.nonzero().tolist()
+        expected = [slope(given, weights, name, tuple(index)) for index in indices]
+        torch.testing.assert_close(gradient[where], torch.tensor(expected, dtype=torch.float64))
+
+
+def test_paint_behind_an_empty_mask_learns_as_if_it_were_faintly_seen(rng: torch.Generator) -> None:
+    given, alike = hidden_paint(rng)
+    weights = torch.randn(2, 2, 7, 9, generator=rng, dtype=torch.float64)
+    gradient = gradients(given, weights)["prototypes"]
+    for index in map(tuple, alike.nonzero().tolist()):
+        seen = given._replace(masks=given.masks.clone())
+        seen.masks[index] = FAINT
+        assert float(gradient[index]) == pytest.approx(slope(seen, weights, "prototypes", index))
+
+
+@pytest.mark.parametrize("ground", [0.0, 0.9])
+def test_an_object_whose_pixel_has_neither_mask_nor_paint_gets_it_back(ground: float) -> None:
+    row, column, exists = torch.tensor([[2]]), torch.tensor([[3]]), torch.tensor([[True]])
+    frames, colour = Frames(GEOMETRY, row, column, exists), torch.ones(1, 1, 2)
+    background = torch.full((1, 2, 7, 9), ground)
+    image = compose(torch.full((1, 1, 4, 3), 0.5), torch.ones(1, 1, 4, 3), colour, frames, background)
+    raw_prototype, raw_mask = torch.full((1, 1, 4, 3), 0.5), torch.ones(1, 1, 4, 3)
+    raw_prototype[0, 0, 1, 1], raw_mask[0, 0, 1, 1] = ground - 0.1, -0.3
+    raw_prototype.requires_grad_(), raw_mask.requires_grad_()
+    optimizer = torch.optim.Adam([raw_prototype, raw_mask], lr=0.05)
+    for _ in range(60):
+        painted = compose(soft_clamp(raw_prototype), soft_clamp(raw_mask), colour, frames, background)
+        optimizer.zero_grad()
+        (painted - image).square().sum().backward()
+        optimizer.step()
+    assert raw_mask[0, 0, 1, 1] > OPAQUE
 
 
 def test_an_opaque_layer_hides_what_is_behind_it(rng: torch.Generator) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from pcdnet.decomposition import BankArrays
 from pcdnet.errors import PcdnetError
@@ -17,7 +19,7 @@ from pcdnet.model.storage import load_tensors, save_tensors
 from pcdnet.model.windows import Windows, canvas
 
 LEAK = 0.01
-"""Slope of the soft clamp outside [0, 1]: small, but enough for a gradient to lead back."""
+"""Slope of the soft clamp outside [0, 1], as the authors have it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,5 +134,26 @@ class PrototypeBank:
 
 
 def soft_clamp(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """Clamp to [0, 1] with a slight slope outside, so that values that left can come back in training."""
-    return x.clamp(0, 1) + LEAK * (x.clamp(max=0) + (x - 1).clamp(min=0))
+    """Clamp to [0, 1] with a slight slope outside, so that values that left can come back in training.
+
+    A gradient that leads back passes whole. Through the slope alone it would be lost: Adam measures steps by the
+    gradients that a value had before, when it was inside.
+    """
+    clamped: Tensor = _SoftClamp.apply(x)  # type: ignore[no-untyped-call]
+    return clamped
+
+
+class _SoftClamp(torch.autograd.Function):
+    """The authors' clamp, and the gradient of it that leads back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.clamp(0, 1) + LEAK * (x.clamp(max=0) + (x - 1).clamp(min=0))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        leaves = ((x < 0) & (gradient > 0)) | ((x > 1) & (gradient < 0))
+        return torch.where(leaves, LEAK * gradient, gradient)

@@ -11,6 +11,8 @@ from torch.autograd.function import once_differentiable
 
 from pcdnet.model.windows import Frames, canvas, uncanvas
 
+FAINT = 0.2
+"""Paint behind an empty mask that differs by less than this from what it covers learns as if the mask were this."""
 OPAQUE = 0.5
 """Where its mask is above this, a pixel belongs to the object in instance and semantic labels."""
 
@@ -52,16 +54,23 @@ def compose(
 
     Time and memory, backwards too, go with the objects' frames: the canvas is touched once.
     """
-    textures = prototypes[..., None] * colour[:, :, None, None]
-    result: Tensor = _Compose.apply(textures, masks, background, frames)  # type: ignore[no-untyped-call]
+    textures, hidden = (prototypes[..., None] * each[:, :, None, None] for each in (colour, colour.detach()))
+    result: Tensor = _Compose.apply(textures, hidden, masks, background, frames)  # type: ignore[no-untyped-call]
     return result
 
 
 class _Compose(torch.autograd.Function):
-    """Paints in place; keeps of every object only what its frame covered, which is all the gradient needs."""
+    """Paints in place; keeps of every object only what its frame covered, which is all the gradient needs.
+
+    `_hidden` is what is painted once more, for the gradient of what nobody sees: a mask that is empty gains nothing by
+    paint that looks like what it covers, and paint behind an empty mask gains nothing at all. So that they do not wait
+    for each other, such paint learns as if its mask were faintly there. As soon as it looks different the mask knows.
+    """
 
     @staticmethod
-    def forward(ctx: Any, textures: Tensor, masks: Tensor, background: Tensor, frames: Frames) -> Tensor:
+    def forward(
+        ctx: Any, textures: Tensor, _hidden: Tensor, masks: Tensor, background: Tensor, frames: Frames
+    ) -> Tensor:
         picture = canvas(background.expand(len(textures), *background.shape[1:]), frames.geometry)
         covered = paint(picture, textures, masks, frames)
         ctx.save_for_backward(textures, masks, covered)
@@ -73,16 +82,20 @@ class _Compose(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (textures, masks, covered), frames = ctx.saved_tensors, ctx.frames
         flow = canvas(gradient, frames.geometry)
-        d_textures, d_masks = torch.zeros_like(textures), torch.zeros_like(masks)
+        d_textures, d_masks, d_hidden = (torch.zeros_like(each) for each in (textures, masks, textures))
         for n in range(textures.shape[1]):
             windows = frames.nth(n)
             image, G = windows.image, windows.cut(flow)
-            M = masks[image, n, ..., None]
+            M, contrast = masks[image, n, ..., None], textures[image, n] - covered[image, n]
             d_textures[image, n] = G * M
-            d_masks[image, n] = (G * (textures[image, n] - covered[image, n])).sum(-1)
+            d_masks[image, n] = (G * contrast).sum(-1)
+            unseen = (M <= 0) & (contrast.abs() < FAINT).all(dim=-1, keepdim=True)
+            d_hidden[image, n] = FAINT * G * unseen
             windows.paste(flow, G * (1 - M))
         d_background = uncanvas(flow, frames.geometry)
-        return d_textures, d_masks, d_background.sum(0, keepdim=True) if ctx.shared else d_background, None
+        if ctx.shared:
+            d_background = d_background.sum(0, keepdim=True)
+        return d_textures, d_hidden, d_masks, d_background, None
 
 
 def instance_labels(masks: Float[Tensor, "B N h w"], frames: Frames) -> Int[Tensor, "B H W"]:
