@@ -101,7 +101,8 @@ def true_places(scenes: TetrominoScenes, scene: int, known: Fits) -> list[list[P
 
 def _margin(shape: int) -> Int[np.ndarray, "2"]:
     """Where the box of a shape begins in its frame of `true_prototypes`."""
-    return np.argwhere(tetrominoes.true_prototypes()[1][shape]).min(axis=0)
+    margin: Int[np.ndarray, "2"] = np.argwhere(tetrominoes.true_prototypes()[1][shape]).min(axis=0)
+    return margin
 
 
 @torch.no_grad()
@@ -205,4 +206,5 @@ def matched(true: Int[np.ndarray, "H W"], found: Int[np.ndarray, "H W"]) -> Int[
     if count:
         rows, columns = linear_sum_assignment(-overlap.reshape(count, most))
         numbers[rows + 1] = columns + 1
-    return numbers.astype(np.int32)[found]
+    renumbered: Int[np.ndarray, "H W"] = numbers.astype(np.int32)[found]
+    return renumbered

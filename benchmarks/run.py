@@ -10,7 +10,6 @@ at the end, and does not stop the others; its log is in build/results.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import time
@@ -57,9 +56,8 @@ def run_part(part: Part, out: Path, logs: Path) -> Line:
     """Run one benchmark; its closing line."""
     log = folder(logs) / f"{part.name}.log"
     command = [sys.executable, "-m", part.module, *part.given(out)]
-    way = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     with log.open("w", encoding="utf-8") as file:
-        done = subprocess.run(command, cwd=ROOT, stdout=file, env={**os.environ, "PYTHONPATH": way}, check=False)
+        done = subprocess.run(command, cwd=ROOT, stdout=file, check=False)
     if done.returncode:
         raise PcdnetError(f"it ended with {done.returncode}; see {log}")
     return parsed((log.read_text(encoding="utf-8").splitlines() or [""])[-1], str(log))

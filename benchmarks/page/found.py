@@ -71,9 +71,9 @@ def atari(lines: Numbered) -> str:
             times = [f"{row['prototypes']}", f"{row['core_minutes']:.1f}", f"{row['frames_per_second']:.0f}"]
             rows.append([*words, *scores, f"{row['wanted']:g}", *times, ", ".join(row["problems"]) or "-", f"{n}"])
     head = ("game", "reached", "seed", "F1 of place, %", "of place and kind, %", "wanted")
-    times = ("prototypes", "core minutes", "frames/s", "problems", FROM)
+    more = ("prototypes", "core minutes", "frames/s", "problems", FROM)
     about = "800 frames of random play by the automatic path, scored on frames of other games.\n\n"
-    return section("Atari games", about, table((*head, *times), rows)) if rows else ""
+    return section("Atari games", about, table((*head, *more), rows)) if rows else ""
 
 
 def baselines(lines: Numbered) -> str:

@@ -34,29 +34,43 @@ def speed(lines: Numbered) -> str:
 
 def commands(lines: Numbered) -> str:
     """`pcdnet decompose` on small and on large pictures, and the server."""
-    text = ""
-    for n, line in of(lines, "decompose"):
-        names = ("images", "images_per_second", "images_per_processor_second", "peak_mib")
-        rows = [[row["job"], *(f"{row[name]:,.0f}" for name in names), f"{n}"] for row in line["rows"]]
-        text += table(("job", "images", "images/s", "per processor second", "peak MiB", FROM), rows)
-    for n, line in of(lines, "large"):
-        names = ("seconds", "peak_mib", "objects", "found", "wrong_by_kind")
-        rows = [
-            [
-                f"{row['side']}x{row['side']}",
-                *(f"{row[name]:,.0f}" for name in names),
-                f"{row['megapixels_per_second_without_start']:.3f}",
-                f"{n}",
-            ]
-            for row in line["rows"]
+    return section("Commands and the server", decomposed(lines), large(lines), served(lines))
+
+
+def decomposed(lines: Numbered) -> str:
+    """Many small images."""
+    names = ("images", "images_per_second", "images_per_processor_second", "peak_mib")
+    rows = [
+        [row["job"], *(f"{row[name]:,.0f}" for name in names), f"{n}"]
+        for n, line in of(lines, "decompose")
+        for row in line["rows"]
+    ]
+    return table(("job", "images", "images/s", "per processor second", "peak MiB", FROM), rows)
+
+
+def large(lines: Numbered) -> str:
+    """One large picture."""
+    names = ("seconds", "peak_mib", "objects", "found", "wrong_by_kind")
+    rows = [
+        [
+            f"{row['side']}x{row['side']}",
+            *(f"{row[name]:,.0f}" for name in names),
+            f"{row['megapixels_per_second_without_start']:.3f}",
+            f"{n}",
         ]
-        head = ("one sheet", "seconds", "peak MiB", "objects", "found", "wrong by kind", "megapixels/s after the start")
-        text += table((*head, FROM), rows)
-    for n, line in of(lines, "serve"):
-        names = ("median_ms", "p95_ms", "longest_ms")
-        rows = [
-            [row["request"], *(f"{row[name]:.1f}" for name in names), f"{row.get('errors', 0)}", f"{n}"]
-            for row in line["rows"]
-        ]
-        text += table(("request", "median ms", "95 %", "longest", "errors", FROM), rows)
-    return section("Commands and the server", text)
+        for n, line in of(lines, "large")
+        for row in line["rows"]
+    ]
+    head = ("one sheet", "seconds", "peak MiB", "objects", "found", "wrong by kind", "megapixels/s after the start")
+    return table((*head, FROM), rows)
+
+
+def served(lines: Numbered) -> str:
+    """Requests, one by one and many at once."""
+    names = ("median_ms", "p95_ms", "longest_ms")
+    rows = [
+        [row["request"], *(f"{row[name]:.1f}" for name in names), f"{row.get('errors', 0)}", f"{n}"]
+        for n, line in of(lines, "serve")
+        for row in line["rows"]
+    ]
+    return table(("request", "median ms", "95 %", "longest", "errors", FROM), rows)
