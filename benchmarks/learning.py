@@ -83,7 +83,7 @@ def _sprites() -> list[UInt8[np.ndarray, "h w 3"]]:
 
 def _cropped(picture: UInt8[np.ndarray, "H W C"]) -> UInt8[np.ndarray, "h w C"]:
     """The box around all that is not black."""
-    rows, columns = picture.any(axis=(1, 2)).nonzero()[0], picture.any(axis=(0, 2)).nonzero()[0]
+    rows, columns = (np.flatnonzero(picture.any(axis=axes)) for axes in ((1, 2), (0, 2)))
     return picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pcdnet.config import Config
+from pcdnet.data.sources import source_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
@@ -39,7 +40,16 @@ def test_every_value_and_name_of_the_page_is_checked() -> None:
 
 
 def test_every_statement_says_how_it_compares() -> None:
-    rows = [line.split(" | ") for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("| **")]
+    statements = PAGE.partition("\n## ")[0]
+    rows = [
+        line.split(" | ") for line in statements.splitlines() if line.startswith("| ") and not line.startswith("| **")
+    ]
     assert all(len(row) == 3 for row in rows)
     words = ("as written", "choice", "**departure**", "measured", "more than")
     assert all(any(word in row[2] for word in words) for row in rows[1:])
+
+
+def test_an_epoch_of_tetrominoes_has_the_images_of_the_paper() -> None:
+    source = source_of("tetrominoes")
+    assert source is not None
+    assert source.training == (60_000, 320)

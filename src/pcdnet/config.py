@@ -17,6 +17,8 @@ from pcdnet.errors import PcdnetError, Setting
 
 ColourModule = Literal["least_squares", "network", "none"]
 Localization = Literal["phase", "error_reduction"]
+Template = Literal["painted", "prototype"]
+Labels = Literal["mask", "change"]
 Init = Literal["constant", "images", "shapes"]
 Background = Literal["black", "still", "plain", "moving"]
 
@@ -31,6 +33,9 @@ class ModelConfig:
     """Height and width of a prototype's frame in pixels: at least as large as the largest object."""
     localization: Localization = "phase"
     """How places are found: by phase correlation (phase), best if crisp, or by error_reduction, best if smooth."""
+    template: Template = "painted"
+    """What phase correlation looks for: what is painted, prototype times mask, in image minus background (painted); or
+    the prototype alone in the image as it is, as in equation 1 of the paper (prototype)."""
     max_objects: int = 3
     """How many objects an image may hold at most; fewer are chosen where fewer explain it."""
     peaks_per_prototype: int = 3
@@ -44,6 +49,9 @@ class ModelConfig:
     image from the image itself; or one large picture that a moving camera looks at, learned."""
     min_error_reduction: float = 0.1
     """Smallest fall of the squared error, summed over pixels and channels, that justifies one more object."""
+    sparse_training: bool = True
+    """Whether that counts in training, too; otherwise whatever reduces the error is chosen there, as in the paper,
+    and prototypes that paint next to nothing yet can learn."""
     restarts: int = 6
     """How often an image that greedy selection explains badly is searched again at most; 0 turns refinement off."""
     rounds: int = 1
@@ -63,6 +71,9 @@ class ModelConfig:
     min_inside: float = 0.0
     """Least share of an object's mask that must lie in the image; what the border cuts off more is explained, but not
     reported. `overhang` must be larger than the share that may be missing."""
+    labels: Labels = "mask"
+    """Which pixels are an object's: all under its mask (mask), or of these the ones in which the picture visibly is not
+    the background (change), for masks that nothing makes tight, as in the paper over black ground."""
 
     def __post_init__(self) -> None:
         _check(
@@ -336,4 +347,5 @@ def _presets() -> dict[str, Config]:
 
 
 PRESETS = _presets()
-"""Configurations for the data sets of the paper, by name; with `-paper` as the paper describes them."""
+"""Configurations for the data sets of the paper, by name; with `-paper` as the paper describes them, but for what
+docs/paper.md names."""

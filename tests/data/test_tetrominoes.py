@@ -174,3 +174,11 @@ CORNER = np.zeros((1, 1), dtype=int)
 def test_mistakes_are_refused_with_a_cure(attempt: Callable[[], object], complaint: str) -> None:
     with pytest.raises(PcdnetError, match=complaint):
         attempt()
+
+
+def test_scenes_rendered_part_by_part_are_those_rendered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = generate(7, seed=5)
+    monkeypatch.setattr("pcdnet.data.tetrominoes._AT_ONCE", 3)
+    found = generate(7, seed=5)
+    np.testing.assert_array_equal(found.images, expected.images)
+    np.testing.assert_array_equal(found.labels, expected.labels)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pcdnet.model.bank import soft_clamp
-from pcdnet.model.composition import FAINT, OPAQUE, compose, instance_labels, paint, painted_behind
+from pcdnet.model.composition import FAINT, OPAQUE, changed, compose, instance_labels, paint, painted_behind
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.windows import Frames, canvas
 from tests.model.models import on_canvas
@@ -152,7 +152,7 @@ def test_an_object_whose_pixel_has_neither_mask_nor_paint_gets_it_back(ground: f
     for _ in range(60):
         painted = compose(soft_clamp(raw_prototype), soft_clamp(raw_mask), colour, frames, background)
         optimizer.zero_grad()
-        (painted - image).square().sum().backward()
+        (painted - image).square().sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     assert raw_mask[0, 0, 1, 1] > OPAQUE
 
@@ -180,3 +180,16 @@ def test_the_nearest_object_is_the_one_that_is_seen() -> None:
     expected[2:6, 2:5] = 2
     expected[1:5, 3:5] = 1
     assert torch.equal(labels, expected)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_visible_change_is_three_hundredths_in_all_channels_together(channels: int) -> None:
+    behind = torch.full((2, channels, 1, 4), 0.4)
+    picture = behind + torch.tensor([0.0, 0.03, -0.034, 0.034])
+    assert changed(picture, behind, 1).tolist() == [[[False, False, True, True]]] * 2
+    last = picture.permute(0, 2, 3, 1).numpy(), behind.permute(0, 2, 3, 1).numpy()
+    assert changed(*last, 3).tolist() == [[[False, False, True, True]]] * 2
+    if channels == 3:
+        one = behind.clone()
+        one[:, 0] += 0.05  # in one of three channels it must be larger
+        assert not changed(one, behind, 1).any()

@@ -246,3 +246,42 @@ def test_further_rounds_explain_no_image_worse() -> None:
         assert (errors[1] <= errors[0] + 1e-4).all()
         assert (errors[2] <= errors[1] + 1e-4).all()
         assert (errors[1] < errors[0] - 0.01).any()
+
+
+@pytest.mark.parametrize("background", ["black", "still"])
+def test_labels_of_what_changes_end_where_a_wide_mask_shows_the_background(background: Background) -> None:
+    """An object whose mask fills its frame, all but a block of it in the colour of the ground."""
+    ground, block = 0.0 if background == "black" else 0.3, (slice(3, 6), slice(2, 6))
+    prototypes, images = torch.full((1, *FRAME), ground), torch.full((1, 1, *SIZE), ground)
+    prototypes[0][block] = 0.8
+    images[0, 0, 10 : 10 + FRAME[0], 5 : 5 + FRAME[1]] = prototypes[0]
+    behind = None if background == "black" else torch.full((1, *SIZE), ground)
+    bank = PrototypeBank(prototypes, torch.ones(1, *FRAME), behind)
+    config = dataclasses.replace(CONFIG, num_prototypes=1, channels=1, colour="none", background=background)
+    by_mask, by_change = (
+        PCDNet.from_bank(bank, dataclasses.replace(config, labels=labels))(images).instances()[0]
+        for labels in ("mask", "change")
+    )
+    assert by_mask.sum() == FRAME[0] * FRAME[1]
+    expected = torch.zeros_like(by_mask)
+    expected[10:19, 5:13][block] = 1
+    assert torch.equal(by_change, expected)
+
+
+def test_labels_of_what_changes_are_the_masks_elsewhere_than_over_the_background() -> None:
+    model, images = random_model(3, background="still", images=10)
+    changing = PCDNet.from_bank(model.weights(), dataclasses.replace(model.config, labels="change"))
+    with torch.no_grad():
+        labels, layers = model(images).instances(), changing(images)
+    visible = (layers.reconstruction - model.weights().behind(images[0])).square().mean(1) > 1e-3
+    assert torch.equal(layers.instances(), labels * visible)
+    assert 0 < (layers.instances() > 0).sum() < (labels > 0).sum()
+
+
+def test_without_sparse_training_whatever_pays_is_chosen_in_training_alone() -> None:
+    bank, images = random_batch(4)
+    model = PCDNet.from_bank(bank, dataclasses.replace(CONFIG, min_error_reduction=1e6, sparse_training=False))
+    assert model.train()(images).placement.exists.any()
+    assert not model.eval()(images).placement.exists.any()
+    model.config = dataclasses.replace(model.config, sparse_training=True)
+    assert not model.train()(images).placement.exists.any()

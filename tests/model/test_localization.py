@@ -56,3 +56,15 @@ def test_a_dark_thing_on_a_bright_ground_is_where_the_error_reduction_is_highest
     assert divmod(best, geometry.positions[1]) == (9 + geometry.padding[0], 5 + geometry.padding[1])
     phase = PhaseLocalizer(bank, geometry).maps(image)(slice(0, 1), slice(0, 1)).argmax().item()
     assert phase != best
+
+
+def test_with_the_paper_s_template_neither_masks_nor_the_background_matter(rng: torch.Generator) -> None:
+    """Equation 1 has the prototype and the image alone; by default both count."""
+    images, geometry = torch.rand(2, 3, 20, 24, generator=rng), Geometry.for_overhang((20, 24), (5, 6), 0.5)
+    prototypes, everywhere = torch.rand(2, 5, 6, generator=rng), (slice(0, 2), slice(0, 2))
+    plain = PrototypeBank(prototypes, torch.ones(2, 5, 6))
+    other = PrototypeBank(prototypes, torch.rand(2, 5, 6, generator=rng), torch.rand(3, 20, 24, generator=rng))
+    found, expected = (PhaseLocalizer(bank, geometry, "prototype").maps(images)(*everywhere) for bank in (other, plain))
+    torch.testing.assert_close(found, expected, atol=0, rtol=0)
+    assert (PhaseLocalizer(other, geometry).maps(images)(*everywhere) - expected).abs().max() > 0.05
+    torch.testing.assert_close(PhaseLocalizer(plain, geometry).maps(images)(*everywhere), expected)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import integers, sampled_from
 from torch import Tensor
 
-from pcdnet.config import Background
+from pcdnet.config import Background, Labels
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
@@ -23,17 +23,19 @@ def pixels(image: Tensor) -> np.ndarray:
     return image.permute(1, 2, 0).numpy()
 
 
-def found_and_image(seed: int, *, background: Background) -> tuple[PCDNet, Decomposition, np.ndarray]:
+def found_and_image(
+    seed: int, *, background: Background, labels: Labels = "mask"
+) -> tuple[PCDNet, Decomposition, np.ndarray]:
     """A model, what it found in an image of four objects, and the image."""
-    model, images = random_model(seed, background=background, images=5, restarts=0)
+    model, images = random_model(seed, background=background, images=5, restarts=0, labels=labels)
     image = pixels(images[4])
     return model, model.decompose(image, name="scene"), image
 
 
-@given(seed=integers(0, 30), background=sampled_from(["still", "black"]))
+@given(seed=integers(0, 30), background=sampled_from(["still", "black"]), labels=sampled_from(["mask", "change"]))
 @settings(deadline=None, max_examples=12)
-def test_what_was_found_is_painted_as_it_was_found(seed: int, background: Background) -> None:
-    model, found, image = found_and_image(seed, background=background)
+def test_what_was_found_is_painted_as_it_was_found(seed: int, background: Background, labels: Labels) -> None:
+    model, found, image = found_and_image(seed, background=background, labels=labels)
     again = model.recompose(found, image)
     np.testing.assert_allclose(again.reconstruction, found.reconstruction, atol=1e-5)
     np.testing.assert_array_equal(again.instances, found.instances)

@@ -89,6 +89,21 @@ def by_place(found: Decomposition) -> tuple[list[tuple[int, ...]], np.ndarray, n
     return sorted(what), found.colours[order], found.error_reductions[order], labels
 
 
+@pytest.mark.parametrize("background", ["black", "plain"])
+def test_labels_of_what_changes_follow_the_picture_in_tiles_too(background: Background) -> None:
+    model, picture = crowded(2, background)
+    if background == "black":
+        model.prototypes.data[:, :3] = 0  # dark parts under the mask
+    by_mask = model.decompose(picture)
+    model.config = dataclasses.replace(model.config, labels="change")
+    found = model.decompose(picture)
+    assert (found.background is None) == (background == "black")
+    behind = 0 if found.background is None else found.background
+    visible = np.square(found.reconstruction - behind).mean(2) > 1e-3
+    np.testing.assert_array_equal(found.instances, np.where(visible, by_mask.instances, 0))
+    assert 0 < (found.instances > 0).sum() < (by_mask.instances > 0).sum()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_tiles_find_what_one_piece_finds(
     seed: int, in_one_piece: Callable[[PCDNet, np.ndarray], Decomposition]

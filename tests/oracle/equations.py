@@ -93,7 +93,9 @@ class Oracle:
     def localization(self, p: int) -> Tensor:
         """L, per channel, on the padded grid."""
         grid = self.geometry.grid
-        what, where = self.P[p] * self.M[p], self.I - self.B
+        what, where = self.P[p], self.I
+        if self.config.template == "painted":
+            what, where = what * self.M[p], where - self.B
         X = torch.fft.fft2(where, s=grid) * torch.fft.fft2(what, s=grid).conj()
         noise = 16 * torch.finfo(where.dtype).eps * where.square().sum((1, 2)).sqrt() * what.square().sum().sqrt()
         L: Tensor = torch.fft.ifft2(X / (X.abs() + noise[:, None, None] + torch.finfo(where.dtype).tiny)).real

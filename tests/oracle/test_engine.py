@@ -84,6 +84,11 @@ def test_engine_agrees_with_the_literal_equations_for_other_colours(colour: Colo
         compare(seed, colour, torch.float64, 1e-8)
 
 
+def test_engine_agrees_with_the_literal_equations_where_prototypes_are_sought_without_masks() -> None:
+    for seed in range(60):
+        compare(seed, "least_squares", torch.float64, 1e-8, template="prototype")
+
+
 def test_engine_agrees_with_the_literal_equations_where_objects_must_be_seen() -> None:
     for seed in range(40):
         compare(seed, "least_squares", torch.float64, 1e-8, min_visible=0.7, restarts=0)

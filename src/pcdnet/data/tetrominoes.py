@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64, Integer, UInt8
@@ -55,6 +55,7 @@ COLOURS: UInt8[np.ndarray, "6 3"] = np.array(
 )
 """Red, green, blue, yellow, magenta, cyan."""
 
+_AT_ONCE = 4096  # scenes that are rendered together: where their pixels lie takes more memory than the images
 _EDGE = TILE.shape[0]
 _EXTENTS = (SHAPES.max(axis=1) + 1) * _EDGE  # height and width of every sprite in pixels
 # Pixels of every sprite, tile by tile: rows and columns from the corner of its bounding box, and grey values.
@@ -113,15 +114,15 @@ def render(
             f"sprite {sprite} of scene {scene} leaves the image at row {rows[scene, sprite]}, column "
             f"{columns[scene, sprite]}; give positions that keep every sprite within {SIZE}x{SIZE} pixels"
         )
-    images = np.zeros((len(shapes), SIZE, SIZE, 3), dtype=np.uint8)
-    labels = np.zeros((len(shapes), SIZE, SIZE), dtype=np.uint8)
-    scene = np.arange(len(shapes))[:, None]
-    for sprite in range(shapes.shape[1]):
-        pixels = _PIXELS[shapes[:, sprite]]
-        row = rows[:, sprite, None] + pixels[:, :, 0]
-        column = columns[:, sprite, None] + pixels[:, :, 1]
-        images[scene, row, column] = _GREYS[:, None] * colours[:, None, sprite].astype(np.uint8)
-        labels[scene, row, column] = sprite + 1
+    N, S = shapes.shape
+    images = np.zeros((N, SIZE, SIZE, 3), dtype=np.uint8)
+    labels = np.zeros((N, SIZE, SIZE), dtype=np.uint8)
+    for scene, sprite in product(np.split(np.arange(N), range(_AT_ONCE, N, _AT_ONCE)), range(S)):
+        pixels = _PIXELS[shapes[scene, sprite]]
+        row = rows[scene, sprite, None] + pixels[:, :, 0]
+        column = columns[scene, sprite, None] + pixels[:, :, 1]
+        images[scene[:, None], row, column] = _GREYS[:, None] * colours[scene, None, sprite].astype(np.uint8)
+        labels[scene[:, None], row, column] = sprite + 1
     return TetrominoScenes(
         images=images, labels=labels, shapes=shapes, colours=colours, rows=rows, columns=columns, name=name
     )

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from pcdnet.model.solidity import LEAST_FALL
 from pcdnet.model.windows import Frames, canvas, uncanvas
 
 FAINT = 0.2
@@ -106,3 +107,12 @@ def instance_labels(masks: Float[Tensor, "B N h w"], frames: Frames) -> Int[Tens
         opaque = masks[windows.image, n, ..., None] > OPAQUE
         windows.paste(labels, torch.where(opaque, n + 1, windows.cut(labels)))
     return uncanvas(labels, frames.geometry)[:, 0]
+
+
+def changed(picture: Any, behind: Any, axis: int) -> Any:
+    """Where a picture visibly differs from what is behind its objects; `axis` is that of the channels.
+
+    Where prototypes have the colour of the ground, masks can be of any size: no pixel tells where such objects end.
+    """
+    difference = picture - behind
+    return (difference * difference).sum(axis) > LEAST_FALL * behind.shape[axis]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -15,7 +15,7 @@ from pcdnet.model.background.flicker import steady
 from pcdnet.model.bank import PrototypeBank, soft_clamp
 from pcdnet.model.batch import check_batch
 from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
-from pcdnet.model.composition import compose, instance_labels
+from pcdnet.model.composition import changed, compose, instance_labels
 from pcdnet.model.depth import in_depth_order, selected_in_depth_order
 from pcdnet.model.fidelity import unexplained_shares
 from pcdnet.model.field import Field
@@ -47,18 +47,24 @@ class Layers:
     """What is behind the objects of each image, where that differs from image to image."""
     seen: Float[Tensor, "1 1 H W"] | None = None
     """1 where objects can be seen, 0 where something always hides them; None stands for 1 everywhere."""
+    bare: Float[Tensor, "b C H W"] | None = None
+    """The pictures without objects, which pixels must differ from to be an object's; None if its mask says it all."""
 
     def instances(self) -> Int[Tensor, "B H W"]:
         """The object that each pixel belongs to: 0 is background, n + 1 the n-th object from the front."""
         (H, W), (h, w) = self.reconstruction.shape[-2:], self.masks.shape[-2:]
         labels = instance_labels(self.masks, self.placement.frames((H, W), (h, w)))
+        if self.bare is not None:
+            labels = labels * changed(self.reconstruction, self.bare, 1).to(labels)
         return labels if self.seen is None else labels * self.seen[0].to(labels)
 
     def inside(self, field: Field, outside: Float[Tensor, "b C H W"]) -> Layers:
         """Layers of a field as those of the whole images, of which the rest is `outside`."""
         placement = shifted(self.placement, field.top, field.left)
         painted, seen = field.around(self.reconstruction, outside), field.seen(self.seen, outside[0])
-        return Layers(placement, self.colour, painted, self.masks, seen=seen)
+        return Layers(
+            placement, self.colour, painted, self.masks, seen=seen, bare=None if self.bare is None else outside
+        )
 
 
 class Engine(nn.Module):
@@ -182,13 +188,15 @@ class Engine(nn.Module):
             bank = plan.bank if shown is None and not torch.is_grad_enabled() else self._whole_bank()
         else:
             bank = bank or self.bank()
-            plan = SearchPlan.derive(bank, (H, W), self.config, shown)
+            dense = training and not self.config.sparse_training
+            config = replace(self.config, min_error_reduction=0.0) if dense else self.config
+            plan = SearchPlan.derive(bank, (H, W), config, shown)
         own = self.own_backgrounds(images, bank)
         layers = self._explain(images, bank, own, plan, training=training, refined=refined)
         if self.config.background != "plain" or training:
             return layers
         # Objects that cover much of an image bend the surface a little: without them it is straight.
-        own = backgrounds("plain", images, None, layers.instances() > 0)
+        own = backgrounds("plain", images, None, replace(layers, bare=None).instances() > 0)
         return self._explain(images, bank, own, plan, training=training, refined=refined)
 
     def _whole_bank(self) -> PrototypeBank:
@@ -277,7 +285,8 @@ class Engine(nn.Module):
                 colour = least_squares_colours(images, under, prototypes, masks, frames, config.max_colour, seen)
         painted = compose(prototypes, masks, colour, frames, behind)
         painted = painted if seen is None else torch.where(seen > 0, painted, behind)
-        return Layers(where, colour, painted, masks, None if own is None else own.detach(), seen=seen)
+        own, bare = None if own is None else own.detach(), behind.detach() if config.labels == "change" else None
+        return Layers(where, colour, painted, masks, own, seen, bare)
 
     def _place(
         self,

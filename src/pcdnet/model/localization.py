@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from pcdnet.config import Template
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.change import ChangeKernels, change_planes, error_reductions, own_planes
 from pcdnet.model.geometry import Geometry
@@ -28,21 +29,25 @@ a frame's shorter side, one is tried."""
 class PhaseLocalizer:
     """Phase correlation channel by channel; the best channel counts.
 
-    What the background explains already is no evidence for an object; what is painted is what is searched for.
+    What the background explains already is no evidence for an object; what is painted is what is searched for. Equation
+    1 of the paper has it otherwise: with the template "prototype", masks and background make no difference.
     Channels are kept apart because an object lives in some of them only, and elsewhere its phases are noise.
     """
 
     reach = 1
     """Of peaks that are no further apart than this, one is tried."""
 
-    def __init__(self, bank: PrototypeBank, geometry: Geometry) -> None:
-        self._background, self._geometry = bank.background, geometry
-        self._templates = delay(phases(bank.prototypes * bank.masks, geometry.grid), geometry.grid, _origin(geometry))
+    def __init__(self, bank: PrototypeBank, geometry: Geometry, template: Template = "painted") -> None:
+        self._background, self._geometry, self._template = bank.background, geometry, template
+        sought = bank.prototypes * bank.masks if template == "painted" else bank.prototypes
+        self._templates = delay(phases(sought, geometry.grid), geometry.grid, _origin(geometry))
 
     def maps(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None = None) -> Maps:
         """The maps of these images, made when they are asked for; `own` are backgrounds other than the bank's."""
         geometry, templates = self._geometry, self._templates
         background = self._background if own is None else own
+        if self._template == "prototype":
+            background = None
         seen = phases(images if background is None else images - background, geometry.grid)
 
         def maps(which: slice, prototypes: Some) -> Float[Tensor, "b p rows columns"]:

@@ -271,7 +271,8 @@ class PCDNet(Engine):
         """
         pixels = None if image is None else self._batch(np.asarray(image))[0]
         own = self._own_background(decomposition, pixels)
-        return recompose(self.weights().clamped(), decomposition, pixels, own, self.config.channels, self.where_seen())
+        bank, config, seen = self.weights().clamped(), self.config, self.where_seen()
+        return recompose(bank, decomposition, pixels, own, config.channels, seen, config.labels)
 
     def _own_background(
         self, decomposition: Decomposition, image: Float[Tensor, "C H W"] | None

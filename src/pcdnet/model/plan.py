@@ -85,7 +85,7 @@ class SearchPlan:
         sizes = like_sizes(kernels.boxes)
         localizer: PhaseLocalizer | ErrorReductionLocalizer
         if config.localization == "phase":
-            localizer, cells = PhaseLocalizer(tight, geometry), None
+            localizer, cells = PhaseLocalizer(tight, geometry, config.template), None
         else:
             localizer = ErrorReductionLocalizer(tight, geometry, config.max_colour, seen)
             cells = CellLocalizer(tight, sizes, localizer, config.min_error_reduction)

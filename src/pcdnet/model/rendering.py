@@ -8,10 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pcdnet.config import Labels
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.composition import compose, instance_labels
+from pcdnet.model.composition import changed, compose, instance_labels
 from pcdnet.model.evidence import Evidence, error_fall, occluded
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.windows import Frames, canvas
@@ -25,10 +26,12 @@ def recompose(
     own: Float[Tensor, "C H W"] | None,
     channels: int,
     seen: Float[Tensor, "1 H W"] | None = None,
+    labelled: Labels = "mask",
 ) -> Decomposition:
     """The scene with its labels, its picture and, for a given image, its errors; see `PCDNet.recompose`.
 
-    `own` is the scene's background where it is not the bank's; objects are seen where `seen` is 1 alone.
+    `own` is the scene's background where it is not the bank's; objects are seen where `seen` is 1 alone. For `labelled`
+    see the model's `labels`.
     """
     _check(bank, scene, image, own, channels)
     size, device = (scene.instances.shape[0], scene.instances.shape[1]), bank.masks.device
@@ -42,6 +45,8 @@ def recompose(
     picture, inside = picture[0], torch.ones_like(background[:1]) if seen is None else seen
     if seen is not None:
         picture, labels = torch.where(seen > 0, picture, background), labels * seen.to(labels)
+    if labelled == "change":
+        labels = labels * changed(picture, background, 0).to(labels)
     reductions, error = torch.zeros(len(scene)), 0.0
     if image is not None:
         textures = prototypes[..., None] * colour[:, :, None, None]

@@ -21,6 +21,7 @@ from pcdnet.config import ModelConfig
 from pcdnet.decomposition import Decomposition
 from pcdnet.model.background.patches import PatchedSurface
 from pcdnet.model.batch import to_batch
+from pcdnet.model.composition import changed
 from pcdnet.model.engine import Engine
 from pcdnet.model.geometry import Pieces
 from pcdnet.model.plan import SearchPlan
@@ -117,8 +118,11 @@ def decompose_tiles(
         found = whole.found(surface, refined)
         labels[:] = 0
     made = np.zeros((H, W, C), np.float32) if surface is None else whole.drawn(surface)
-    behind = made.copy() if background and surface is not None else None
+    by_change = engine.config.labels == "change"
+    behind = made.copy() if by_change or (background and surface is not None) else None
     painted(found, whole.stamps, made, labels)
+    if by_change:
+        labels *= changed(made, behind, 2)
     return Decomposition(
         prototype_ids=found.prototype.astype(np.int32),
         positions=found.position.astype(np.int32),
@@ -128,7 +132,7 @@ def decompose_tiles(
         reconstruction=made,
         error=error_of(made, whole.look),
         name=name,
-        background=behind,
+        background=behind if background and surface is not None else None,
     )
 
 

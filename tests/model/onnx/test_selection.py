@@ -39,6 +39,19 @@ def test_what_must_be_visible_changes_what_the_file_finds() -> None:
     agree(strict, images)
 
 
+@pytest.mark.parametrize("background", ["black", "still"])
+def test_the_file_labels_what_changes_as_the_model_does(background: Background) -> None:
+    model, scenes = random_model(4, background=background)
+    images = torch.stack(scenes)
+    model.prototypes.data[:, :, :4] = 0  # dark parts under the mask
+    model.config = dataclasses.replace(model.config, labels="change")
+    assert agree(model, images) > 10
+    with torch.inference_mode():
+        changed = (model(images).instances() > 0).sum()
+        model.config = dataclasses.replace(model.config, labels="mask")
+        assert 0 < changed < (model(images).instances() > 0).sum()
+
+
 @pytest.mark.parametrize("colour", ["least_squares", "network"])
 def test_the_file_leaves_out_what_the_border_cuts_off_as_the_model_does(colour: ColourModule) -> None:
     model, scenes = random_model(4, background="still", colour=colour, overhang=0.8)

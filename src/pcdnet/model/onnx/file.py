@@ -8,10 +8,12 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import torch
 from onnx import checker, helper
 
 from pcdnet.config import ModelConfig
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.model.composition import changed
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx.colour import network_colours
 from pcdnet.model.onnx.graph import FLOAT, Graph, Value, where
@@ -30,7 +32,7 @@ LARGEST_SIDE = 2048
 
 FOLLOWED = (
     *("num_prototypes", "prototype_size", "max_objects", "peaks_per_prototype", "channels"),
-    *("min_error_reduction", "restarts", "depth_order", "overhang", "max_colour"),
+    *("min_error_reduction", "sparse_training", "restarts", "depth_order", "overhang", "max_colour"),
     *("min_visible", "min_solid", "min_inside"),
 )
 """Fields of the configuration that the graph follows whatever their value; but for refinement and
@@ -38,6 +40,8 @@ the depth order, which are left out of it, as the file says itself."""
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "localization": ("phase", "error_reduction"),
+    "template": ("painted", "prototype"),
+    "labels": ("mask", "change"),
     "colour": ("least_squares", "network", "none"),
     "background": ("black", "still"),
     "rounds": (1,),
@@ -143,7 +147,11 @@ def _found(graph: Graph, images: Value, model: PCDNet, plan: SearchPlan, batch: 
     shift = graph.constant(plan.offset.numpy() + np.array(plan.geometry.padding))
     there = chosen.prototype >= 0
     position = where(there.unsqueeze(-1), chosen.corner - shift[where(there, chosen.prototype, 0)], 0)
-    outputs = painted, chosen.prototype, position, chosen.colour, chosen.error_reduction, chosen.labels
+    labels = chosen.labels
+    if config.labels == "change":
+        behind = as_array(plan.bank.behind(torch.zeros(config.channels, *plan.geometry.image)))
+        labels = where(changed(painted, behind[None], 1), labels, 0)
+    outputs = painted, chosen.prototype, position, chosen.colour, chosen.error_reduction, labels
     return [graph.copy(value, name) for value, name in zip(outputs, list(MEANING)[1:], strict=True)]
 
 

@@ -24,10 +24,11 @@ def phase_maps(images: Value, plan: SearchPlan) -> Value:
     bank, geometry = plan.tight, plan.geometry
     (H, W), (h, w), (my, mx), (Y, X) = geometry.image, geometry.frame, geometry.padding, geometry.grid
     rows, columns = geometry.positions
-    seen = images if bank.background is None else images - as_array(bank.background)
+    painted = plan.config.template == "painted"
+    seen = images - as_array(bank.background) if painted and bank.background is not None else images
     F = _phases(seen, np.arange(H), np.arange(W), geometry.grid)
     # Prototypes begin at -padding, which puts the first admissible position at the maps' origin.
-    templates = images.graph.constant(as_array(bank.prototypes * bank.masks))
+    templates = images.graph.constant(as_array(bank.prototypes * bank.masks if painted else bank.prototypes))
     S = _phases(templates, np.arange(h) - my, np.arange(w) - mx, geometry.grid)
     # F times the conjugate of S is (F_re, F_im) S_re + (F_im, -F_re) S_im.
     (F_re, F_im), (S_re, S_im) = (x.split([Y, Y], -2) for x in (F, S))
