@@ -29,7 +29,7 @@ from rich.table import Table
 from benchmarks.failures import LEARNED, draw, failures, fits
 from benchmarks.lines import renamed
 from benchmarks.provenance import Start
-from pcdnet.config import Config
+from pcdnet.config import ColourModule, Config
 from pcdnet.data import tetrominoes
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED, TRAINING_SEED, VALIDATION_SEED
@@ -57,10 +57,14 @@ def crispness(model: PCDNet) -> float:
 
 
 def with_true_prototypes(config: Config) -> PCDNet:
-    """A model that knows the shapes and searches in the same way: what learning can come to."""
+    """A model that knows the shapes and searches in the same way: what learning can come to.
+
+    Colours are the closed form's at any rate, as a network would have to learn them first.
+    """
     prototypes, masks = map(torch.from_numpy, tetrominoes.true_prototypes())
     bank = PrototypeBank(prototypes, masks)
-    return PCDNet.from_bank(bank, dataclasses.replace(config.model, num_prototypes=len(bank.masks)))
+    colour: ColourModule = "none" if config.model.colour == "none" else "least_squares"
+    return PCDNet.from_bank(bank, dataclasses.replace(config.model, num_prototypes=len(bank.masks), colour=colour))
 
 
 def exact_cut(image: UInt8[np.ndarray, "H W 3"], labels: Integer[np.ndarray, "H W"]) -> bool:

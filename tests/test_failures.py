@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from benchmarks.failures import Failure, Place, draw, failure, failures, fits, matched, painted, true_places
+from benchmarks.learning import with_true_prototypes
 from benchmarks.models import true_bank
 from PIL import Image
 
@@ -18,6 +19,7 @@ from pcdnet.data.tetrominoes import COLOURS, TetrominoScenes
 from pcdnet.decomposition import Decomposition
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
+from pcdnet.training.evaluation import evaluate
 
 LYING_I, SQUARE, T = 0, 18, 14
 CONFIG = dataclasses.replace(Config.preset("tetrominoes").model, num_prototypes=19)
@@ -108,3 +110,9 @@ def test_what_is_found_has_the_number_of_the_true_object_that_it_overlaps() -> N
     true, found = np.array([[1, 1, 2, 2, 0, 0]], np.int32), np.array([[2, 2, 1, 1, 1, 3]], np.int32)
     assert matched(true, found).tolist() == [[1, 1, 2, 2, 2, 5]]
     assert matched(true, np.zeros_like(true)).tolist() == [[0] * 6]
+
+
+@pytest.mark.parametrize("preset", ["tetrominoes", "tetrominoes-paper"])
+def test_the_true_prototypes_reach_more_than_anything_learned_whatever_gives_the_colours(preset: str) -> None:
+    scenes = tetrominoes.generate(12, 5)
+    assert (evaluate(with_true_prototypes(Config.preset(preset)), scenes).fg_ari or 0) > 0.98

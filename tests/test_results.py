@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from benchmarks import run as runner
+from benchmarks.failures import REASONS
 from benchmarks.lines import Line, parsed, put, read, write
 from benchmarks.parts import PARTS, QUICK, Part
 from benchmarks.provenance import Start, command_of, is_present, present_commit
@@ -39,6 +40,8 @@ def figures(value: Any, name: str = "") -> Iterator[tuple[Any, Any, str]]:
     """All numbers in a line, as the object that holds each, the key there, and the nearest name."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
+        if key == "failed":  # of these the page has number and reason
+            continue
         near = key if isinstance(key, str) else name
         if isinstance(inner, float):
             yield value, key, near
@@ -62,6 +65,15 @@ def test_no_number_can_change_in_the_lines_without_changing_the_page() -> None:
                 assert page(lines) != before, (line["benchmark"], name)
                 count += 1
     assert count > 50
+
+
+def test_every_failed_scene_is_on_the_page_with_its_reason() -> None:
+    line = learned(3)
+    line["rows"][0]["failed"] = [{"scene": n, "reason": reason} for n, reason in enumerate([*REASONS, REASONS[0]])]
+    text = page([line])
+    assert f"| 3 | {REASONS[0]} | 2 | 0, {len(REASONS)} | 1 |" in text
+    for n, reason in list(enumerate(REASONS))[1:]:
+        assert f"| 3 | {reason} | 1 | {n} | 1 |" in text
 
 
 def test_a_row_measured_again_takes_the_place_of_the_older_one_alone() -> None:

@@ -46,7 +46,8 @@ def learning(lines: Numbered) -> str:
             for n, line, row in found
         ]
         text += table(head, rows)
-        text += f"Mean FG-ARI of {len(found)} seeds {statistics.mean(row['fg_ari'] for _, _, row in found):.5f}.\n\n"
+        mean = statistics.mean(row["fg_ari"] for _, _, row in found)
+        text += f"Mean FG-ARI of {len(found)} seed{'s' * (len(found) > 1)} {mean:.5f}.\n\n"
         text += failed(preset, [(n, row) for n, _, row in found])
     about = (
         "Fresh scenes, 1,000 a seed unless a line says otherwise, and the 10 genuine ones. *True prototypes* is what "
