@@ -67,6 +67,11 @@ PARTS = [
         for seed in range(2)
     ),
     *(Part(f"real-{data}", "real", ("--data", data)) for data in ("space-invaders", "us101-a", "us101-b")),
+    *(
+        Part(f"real-paper-{data}-{seed}", "real", ("--data", data, "--paper", "--seed", str(seed)))
+        for data, seeds in {"space-invaders": range(3), "us101-a": [0], "us101-b": [0]}.items()
+        for seed in seeds
+    ),
     *(Part(f"own-{name}", "own", (name,)) for name in ("icons", "sheet", "coins", "text", "spots", "film", "overlap")),
     *(Part(f"atari-{game}", "atari", (game,)) for game in ("pong", "freeway", "asterix", "seaquest", "skiing")),
     Part("baselines", "baselines"),

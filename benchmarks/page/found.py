@@ -8,7 +8,7 @@ from benchmarks.page.markdown import FROM, Numbered, minutes, number, of, sectio
 def real(lines: Numbered) -> str:
     """Space Invaders and the traffic cameras."""
     found = [(n, line, row) for n, line in of(lines, "real") for row in line["rows"]]
-    found.sort(key=lambda one: one[2]["data"])
+    found.sort(key=lambda one: (one[1].get("preset", ""), one[2]["data"], one[2].get("seed", 0)))
     figures = {
         "f1": "F1 at IoU 0.5",
         "f1_at_30": "at 0.3",
@@ -21,12 +21,13 @@ def real(lines: Numbered) -> str:
         scores = [number(row[name], ".3f") for name in figures]
         wrong = None if row["precision"] is None else (1 - row["precision"]) * row["objects"] * row["frames"]
         more = [number(row["count_error"], ".2f"), number(wrong, ".0f"), f"{row['frames_per_second']:.0f}"]
-        rows.append([row["data"] + trial(line), f"{row['frames']}", *scores, *more, minutes(row), f"{n}"])
+        name = row["data"] + (", the paper's recipe" if "preset" in line else "") + trial(line)
+        rows.append([name, number(row.get("seed"), "d"), f"{row['frames']}", *scores, *more, minutes(row), f"{n}"])
         if row["recall_by_kind"] and row["purity_of_aliens"] is not None:
             kinds = ", ".join(f"{kind} {number(share, '.3f')}" for kind, share in row["recall_by_kind"].items())
             words += f"{row['data']}: purity of the six kinds of aliens {row['purity_of_aliens']:.4f}; "
             words += f"recall by kind: {kinds}.\n\n"
-    head = ("data", "frames", *figures.values(), "count error", "wrong objects", "frames/s", "minutes", FROM)
+    head = ("data", "seed", "frames", *figures.values(), "count error", "wrong objects", "frames/s", "minutes", FROM)
     return section("Real scenes", table(head, rows), words)
 
 

@@ -13,7 +13,7 @@ def speed(lines: Numbered) -> str:
             [name, f"{row['engine']:,.0f}", f"{row['oracle']:.1f}", f"{row['ratio']:.0f}x", f"{n}"]
             for name, row in line["tetrominoes"].items()
         ]
-        text += f"{line['threads']} threads, torch {line['torch']}.\n\n"
+        text += f"{line['threads']} thread{'s' * (line['threads'] != 1)}, torch {line['torch']}.\n\n"
         text += table(("images/s, batch 64", "engine", "literal equations", "ratio", FROM), rows)
         grown = [
             [
