@@ -6,10 +6,10 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test demo bench results format clean
+.PHONY: help test demo bench results results-quick format clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 15
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pcdnet needs Python 3.11 or newer; use make PYTHON=python3.11")'
@@ -30,17 +30,11 @@ demo: $(READY)  ## learn the objects of generated scenes in minutes; results in 
 bench: $(READY)  ## measure the speed
 	$(BIN)/python -m benchmarks.speed
 
-results: $(READY)  ## measure everything again (hours) and write docs/results.md
-	mkdir -p build/results
-	$(BIN)/python -m benchmarks.learning > build/results/learning.log
-	$(BIN)/python -m benchmarks.learning --preset tetrominoes-paper --seeds 0 1 2 > build/results/paper.log
-	for change in train.reset_every=0 train.noise_steps=0 model.peaks_per_prototype=1 model.peaks_per_prototype=6 'model.colour="network"'; do \
-		$(BIN)/python -m benchmarks.learning --seeds 0 1 --set "$$change" > "build/results/$${change%%=*}$${change##*=}.log"; \
-	done
-	$(BIN)/python -m benchmarks.quality 12 > build/results/quality.log
-	$(BIN)/python -m benchmarks.real > build/results/real.log
-	$(BIN)/python -m benchmarks.speed > build/results/speed.log
-	$(BIN)/python -m benchmarks.results build/results/*.log
+results: $(READY)  ## measure what has no figures of this code yet (hours) and write docs/results.md
+	$(BIN)/python -m benchmarks.run
+
+results-quick: $(READY)  ## try the same in minutes, with small budgets; results in build/results-quick
+	$(BIN)/python -m benchmarks.run --quick
 
 format: $(READY)  ## put the code in shape
 	$(BIN)/ruff check --fix .

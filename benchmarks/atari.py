@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.own import automatic
+from benchmarks.provenance import Start
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "atari"
 WANTED = {"pong": 95.0, "freeway": 97.0, "asterix": 93.0, "seaquest": 90.0, "skiing": 95.0}
@@ -78,20 +79,26 @@ def in_words(row: dict[str, Any]) -> str:
     return "  ".join([*parts, *row["problems"]])
 
 
-def main() -> None:
-    """Print a line for every game, then one JSON line with all figures."""
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="python -m benchmarks.atari", description=__doc__, formatter_class=form)
     parser.add_argument("games", nargs="*", metavar="GAME", help=f"{', '.join(WANTED)}; all by default")
     parser.add_argument("--seed", type=int, default=0, help="seed of training")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="folder to keep runs and results in")
     parser.add_argument("--minutes", type=float, help=argparse.SUPPRESS)  # to try the benchmark itself
-    arguments = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    """Print a line for every game, then one JSON line with all figures."""
+    start, asked = Start.now(), parser()
+    arguments = asked.parse_args()
     games = arguments.games or list(WANTED)
     if unknown := [game for game in games if game not in WANTED]:
-        parser.error(f"there is no game {unknown[0]!r}; use some of {', '.join(WANTED)}")
+        asked.error(f"there is no game {unknown[0]!r}; use some of {', '.join(WANTED)}")
     if there := [game for game in games if arguments.keep and (arguments.keep / game).exists()]:
-        parser.error(f"{arguments.keep / there[0]} is there already; use another folder for --keep")
+        asked.error(f"{arguments.keep / there[0]} is there already; use another folder for --keep")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for game in games:
@@ -101,7 +108,7 @@ def main() -> None:
             rows.append(one(game, (arguments.keep or Path(folder)) / game, arguments.seed, arguments.minutes))
             print(in_words(rows[-1]), flush=True)
     trial = {} if arguments.minutes is None else {"trial_of_minutes": arguments.minutes}
-    print(json.dumps({"benchmark": "atari", "seed": arguments.seed, **trial, "rows": rows}))
+    start.close({"benchmark": "atari", "seed": arguments.seed, **trial, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ are shown. Processor time is what to look at on a machine that has other work.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
-import json
 import multiprocessing
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -23,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from tests.runs import true_run
 
+from benchmarks.provenance import Start
 from benchmarks.speed import peak_mib
 from pcdnet.cli.decompose import Decompose
 from pcdnet.data import npz, tetrominoes
@@ -69,8 +69,16 @@ def _figures(count: int, start: float, busy: float) -> dict[str, float]:
     }
 
 
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decompose", description=__doc__.splitlines()[0])
+    parser.add_argument("run", nargs="?", type=Path, help="a run; by default a model of the true prototypes")
+    return parser
+
+
 def main() -> None:
     """Print the table, then one JSON line."""
+    start, asked = Start.now(), parser().parse_args()
     begin = time.perf_counter()
     table = Table(title="Re-created Tetrominoes")
     for column in ("job", "images", "images/s", "per processor second", "peak MiB"):
@@ -78,7 +86,7 @@ def main() -> None:
     results: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run = Path(sys.argv[1]) if len(sys.argv) > 1 else true_run(folder / "run").path
+        run = asked.run or true_run(folder / "run").path
         files = {count: folder / f"{count}.npz" for count in COUNTS}
         for count, data in files.items():
             save_scenes(tetrominoes.generate(count, TEST_SEED), data)
@@ -93,13 +101,13 @@ def main() -> None:
     few, many, engine = (results[name] for name in (f"decompose {COUNTS[0]}", f"decompose {COUNTS[1]}", "bare engine"))
     report = {
         "benchmark": "decompose",
-        "threads": torch.get_num_threads(),
-        **results,
+        "seed": TEST_SEED,
+        "rows": [{"job": job, **figures} for job, figures in results.items()],
         "share_of_bare": many["images_per_second"] / engine["images_per_second"],
         "share_of_bare_by_processor": many["images_per_processor_second"] / engine["images_per_processor_second"],
         "memory_growth": many["peak_mib"] / few["peak_mib"],
     }
-    print(json.dumps({**report, "seconds": time.perf_counter() - begin}))
+    start.close({**report, "seconds": time.perf_counter() - begin})
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ without it, too, by processor time, which is what to look at on a machine that h
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -27,11 +28,13 @@ from rich.table import Table
 from benchmarks.own import sheet
 from benchmarks.own.icons import SYMBOLS
 from benchmarks.own.pictures import sign
+from benchmarks.provenance import Start
 from pcdnet import ModelConfig, PCDNet
 from pcdnet.model.bank import PrototypeBank
 
 SMALL, LARGE, EMPTY = 500, 6_000, 64
 TILE = 192
+SEED = 1
 DENSITY = sheet.COUNT / sheet.SIDE**2
 
 
@@ -91,16 +94,23 @@ def measured(run: Path, folder: Path, side: int, seed: int) -> dict[str, float]:
     return {**result, "objects": true.total(), "found": found.total(), "wrong_by_kind": wrong}
 
 
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.large", description=__doc__.splitlines()[0])
+    parser.add_argument("side", nargs="?", type=int, default=LARGE, help="pixels of a side of the large sheet")
+    return parser
+
+
 def main() -> None:
     """Print the table, then one JSON line."""
-    large = int(sys.argv[1]) if len(sys.argv) > 1 else LARGE
+    begun, large = Start.now(), parser().parse_args().side
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         true_model().save(folder / "run")
         blank = folder / "blank.png"
         Image.fromarray(np.full((EMPTY, EMPTY, 3), 255, np.uint8)).save(blank)
         start = decomposed(folder / "run", blank)
-        results = {side: measured(folder / "run", folder, side, seed=1) for side in (SMALL, large)}
+        results = {side: measured(folder / "run", folder, side, SEED) for side in (SMALL, large)}
     table = Table(title="One sheet by pcdnet decompose")
     names = ("seconds", "processor_seconds", "peak_mib", "objects", "found", "wrong_by_kind")
     for column in ("side", *names, "MP/s", "MP/s without start"):
@@ -114,8 +124,9 @@ def main() -> None:
     Console(width=120).print(table)
     speed = [result["megapixels_per_second_without_start"] for result in results.values()]
     whole = [result["megapixels_per_second"] for result in results.values()]
-    report = {"benchmark": "large", **{str(side): result for side, result in results.items()}}
-    print(json.dumps({**report, "speed_ratio": whole[1] / whole[0], "speed_ratio_without_start": speed[1] / speed[0]}))
+    ratios = {"speed_ratio": whole[1] / whole[0], "speed_ratio_without_start": speed[1] / speed[0]}
+    rows = [{"side": side, **result} for side, result in results.items()]
+    begun.close({"benchmark": "large", "seed": SEED, "rows": rows, **ratios})
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """Quality: how well given banks decompose Tetrominoes, over several seeds, greedy alone and refined.
 
-usage: python -m benchmarks.quality [SEEDS]
+usage: python -m benchmarks.quality [SEEDS] [--scenes N]
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
-import json
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.models import true_bank
+from benchmarks.provenance import Start
 from pcdnet.config import Config
 from pcdnet.data import tetrominoes
 from pcdnet.data.tetromino_records import factored
@@ -49,9 +49,17 @@ def measure(model: PCDNet, scenes: tetrominoes.TetrominoScenes) -> dict[str, flo
     }
 
 
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__.splitlines()[0])
+    parser.add_argument("seeds", nargs="?", type=int, default=3, help="how many seeds")
+    parser.add_argument("--scenes", type=int, default=SCENES, help="scenes a seed")
+    return parser
+
+
 def main() -> None:
     """Print a table, then one JSON line."""
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    start, asked = Start.now(), parser().parse_args()
     preset = Config.preset("tetrominoes").model
     banks = {"true prototypes": true_bank()}
     if (SHARED / "reference").is_dir():
@@ -66,15 +74,15 @@ def main() -> None:
         "badly_explained",
         "images_per_second",
     )
-    table = Table(title=f"Re-created Tetrominoes, {SCENES} scenes a seed, {preset.peaks_per_prototype} peaks")
+    table = Table(title=f"Re-created Tetrominoes, {asked.scenes} scenes a seed, {preset.peaks_per_prototype} peaks")
     for name in ("bank", "search", "seed", *columns):
         table.add_column(name.replace("_", " "), justify="left" if name in ("bank", "search") else "right")
     rows = []
     for name, bank in banks.items():
         for search, restarts in (("greedy", 0), ("refined", preset.restarts)):
             model = PCDNet.from_bank(bank, dataclasses.replace(preset, restarts=restarts))
-            for seed in range(seeds):
-                result = measure(model, tetrominoes.generate(SCENES, seed))
+            for seed in range(asked.seeds):
+                result = measure(model, tetrominoes.generate(asked.scenes, seed))
                 rows.append({"bank": name, "search": search, "seed": seed, **result})
                 table.add_row(name, search, str(seed), *(f"{result[column]:.6g}" for column in columns))
         genuine = SHARED / "data" / "tetrominoes" / "tetrominoes_mini.tfrecords"
@@ -83,7 +91,7 @@ def main() -> None:
             rows.append({"bank": name, "search": "refined", "seed": "genuine", **result})
             table.add_row(name, "refined", "10 genuine", *(f"{result[column]:.6g}" for column in columns))
     Console(width=160).print(table)
-    print(json.dumps({"benchmark": "quality", "rows": rows}))
+    start.close({"benchmark": "quality", "scenes": asked.scenes, "rows": rows})
 
 
 if __name__ == "__main__":

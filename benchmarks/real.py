@@ -1,6 +1,6 @@
 """Real scenes: learn from recorded Space Invaders games and from traffic cameras, and score on what was held out.
 
-usage: python -m benchmarks.real [--data space-invaders us101-a us101-b] [--out FOLDER]
+usage: python -m benchmarks.real [--data space-invaders us101-a us101-b] [--paper] [--seed S] [--frames N] [--out DIR]
 
 The frames of the cameras lie in ../shared, which is not part of the project; without it they are left out. Runs are
 kept in the folder, if one is named.
@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.provenance import Start
 from pcdnet.config import Config
 from pcdnet.data.opening import open_data, training_data
 from pcdnet.data.sources import TEST_SEED
@@ -32,28 +33,28 @@ FRAMES = 600
 FIGURES = ("precision", "recall", "f1", "f1_at_30", "ap50", "count_error", "purity", "semantic_accuracy")
 
 
-def one(name: str, out: Path) -> dict[str, Any]:
+def one(name: str, config: Config, out: Path, frames: int = FRAMES) -> dict[str, Any]:
     """Train on one data set; all figures."""
     source = name if name == "space-invaders" else str(SHARED / "data" / "ngsim" / name)
-    config = Config.preset(PRESET[name])
     train, valid = training_data(source, seed=config.train.seed)
     start, busy = time.perf_counter(), time.process_time()
     model = fit(train, config, validation=valid, out=out / name, force=True, quiet=True)
     minutes, busy = (time.perf_counter() - start) / 60, (time.process_time() - busy) / 60
     return {
-        **scored(model, source, name),
+        **scored(model, source, name, frames),
+        "seed": config.train.seed,
         "minutes": minutes,
         "core_minutes": busy,
         "threads": torch.get_num_threads(),
     }
 
 
-def scored(model: PCDNet, source: str, name: str) -> dict[str, Any]:
+def scored(model: PCDNet, source: str, name: str, frames: int = FRAMES) -> dict[str, Any]:
     """All figures of a model on what was held out.
 
     On one thread the speed is that of a processor that does nothing else: where others share it, the clock misleads.
     """
-    scenes = open_data(source, count=FRAMES, seed=TEST_SEED)
+    scenes = open_data(source, count=frames, seed=TEST_SEED)
     start, busy = time.perf_counter(), time.process_time()
     scores = evaluate(model, scenes).to_dict()
     share = (time.process_time() - busy) / (time.perf_counter() - start) if torch.get_num_threads() == 1 else 1
@@ -70,21 +71,38 @@ def scored(model: PCDNet, source: str, name: str) -> dict[str, Any]:
     }
 
 
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.real", description=__doc__, formatter_class=form)
+    parser.add_argument("--data", nargs="+", default=list(PRESET), choices=list(PRESET))
+    parser.add_argument("--paper", action="store_true", help="the paper's recipe: the presets -paper")
+    parser.add_argument("--seed", type=int, help="seed of training; by default the preset's")
+    parser.add_argument("--frames", type=int, default=FRAMES, help="held-out frames to score on, at most")
+    parser.add_argument("--out", type=Path, help="folder to keep runs in")
+    parser.add_argument("--steps", type=int, help=argparse.SUPPRESS)  # to try the benchmark itself
+    return parser
+
+
 def main() -> None:
     """Print a line of JSON for every data set, then all in one."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="+", default=list(PRESET), choices=list(PRESET))
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
+    start, arguments = Start.now(), parser().parse_args()
+    given = {"train.seed": arguments.seed, "train.steps": arguments.steps}
+    changes = {name: value for name, value in given.items() if value is not None}
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.data:
             if name != "space-invaders" and not (SHARED / "data" / "ngsim" / name).is_dir():
                 print(f"{name} is left out: its frames are not beside the project")
                 continue
-            rows.append(one(name, arguments.out or Path(folder)))
+            config = Config.preset(PRESET[name] + "-paper" * arguments.paper).with_fields(changes)
+            rows.append(one(name, config, arguments.out or Path(folder), arguments.frames))
             print(json.dumps(rows[-1]), flush=True)
-    print(json.dumps({"benchmark": "real", "rows": rows}))
+    trial = {} if arguments.steps is None else {"trial_of_steps": arguments.steps}
+    # What is not said is left out: lines of the default are the same measurement as older ones.
+    preset = {"preset": "paper"} if arguments.paper else {}
+    seed = {} if arguments.seed is None else {"seed": arguments.seed}
+    start.close({"benchmark": "real", **preset, **seed, **trial, "rows": rows})
 
 
 if __name__ == "__main__":

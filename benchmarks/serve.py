@@ -5,9 +5,8 @@ usage: python -m benchmarks.serve [seconds]
 
 from __future__ import annotations
 
-import json
+import argparse
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -21,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.models import tetromino_model
+from benchmarks.provenance import Start
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
 from pcdnet.serve.app import create_app
@@ -131,9 +131,16 @@ def crowd(site: str, workbench: Workbench, seconds: float) -> dict[str, Any]:
     }
 
 
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.serve", description=__doc__.splitlines()[0])
+    parser.add_argument("seconds", nargs="?", type=float, default=30.0, help="for how long many clients ask at once")
+    return parser
+
+
 def main() -> None:
     """Print a table, then one JSON line."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 30.0
+    start, seconds = Start.now(), parser().parse_args().seconds
     with tempfile.TemporaryDirectory() as folder:
         workbench = true_workbench(Path(folder))
         with serving(workbench) as site:
@@ -144,7 +151,9 @@ def main() -> None:
     for name, row in {**single, f"decompose, {CLIENTS} clients": many}.items():
         table.add_row(name, *(f"{row[key]:.1f}" for key in ("median_ms", "p95_ms", "longest_ms")))
     Console(width=120).print(table)
-    print(json.dumps({"benchmark": "serve", "alone": single, "crowd": many}))
+    rows = [{"request": name, **row} for name, row in single.items()]
+    rows.append({"request": f"decompose, {CLIENTS} clients", **many})
+    start.close({"benchmark": "serve", "seed": TEST_SEED, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 """Speed: the engine beside the literal equations, how time and memory grow, and where the time goes.
 
-usage: python -m benchmarks.speed
+usage: python -m benchmarks.speed [--without-growth]
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import multiprocessing
 import re
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.oracle.equations import Oracle
 from torch import Tensor
 
 from benchmarks.models import crowded, tetromino_images, tetromino_model
+from benchmarks.provenance import Start
 from benchmarks.timing import seconds, shares
 from pcdnet.config import ColourModule
 from pcdnet.model.network import PCDNet
@@ -173,20 +173,26 @@ def stages(console: Console) -> dict[str, dict[str, float]]:
     return results
 
 
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__.splitlines()[0])
+    parser.add_argument("--without-growth", action="store_true", help="leave out how time and memory grow")
+    return parser
+
+
 def main() -> None:
     """Print the tables, then one JSON line."""
-    console = Console(width=120)
-    start = time.perf_counter()
+    start, asked = Start.now(), parser().parse_args()
+    console, begun = Console(width=120), time.perf_counter()
     report = {
         "benchmark": "speed",
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
         "tetrominoes": engine_and_oracle(console),
-        "growth": growth(console),
+        "growth": [] if asked.without_growth else growth(console),
         "stages": stages(console),
     }
-    print(json.dumps({**report, "seconds": time.perf_counter() - start}))
-    sys.stdout.flush()
+    start.close({**report, "seed": 0, "seconds": time.perf_counter() - begun})
 
 
 if __name__ == "__main__":

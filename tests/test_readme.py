@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.lines import read
 from PIL import Image
 
 import pcdnet
@@ -109,3 +110,62 @@ def test_every_picture_is_there() -> None:
     pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README.read_text(encoding="utf-8"))
     assert pictures
     assert all((README.parent / picture).is_file() for picture in pictures)
+
+
+def rows_of(first: str) -> list[list[str]]:
+    """The cells of the table whose head begins with these words, without the head."""
+    text = README.read_text(encoding="utf-8")
+    table = text[text.index(f"| {first}") :].split("\n\n", 1)[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def test_figures_of_what_was_learned_are_those_of_the_results() -> None:
+    known = {
+        f"seed {row['seed']}": row
+        for line in measured("learning", set=[], preset="tetrominoes")
+        for row in line["rows"]
+    }
+    for name, *cells in rows_of("learned from scratch"):
+        row = known[name]
+        share, shapes = f"{100 * row['perfect']:.1f} %", f"{row['shapes']:.0f} of 19, {row['least_iou']:.2f}"
+        assert cells == [f"{row['fg_ari']:.4f}", share, shapes, f"{minutes(row):.1f}"]
+
+
+def test_figures_of_real_scenes_are_those_of_the_results() -> None:
+    known = {row["data"]: row for line in measured("real", preset=None) for row in line["rows"]}
+    for name, *cells in rows_of("| F1 at IoU 0.5"):
+        row = known["space-invaders" if name.startswith("Space Invaders") else name.split()[2].rstrip(",")]
+        assert cells[:2] == [f"{row['f1']:.3f}", f"{row['ap50']:.3f}"]
+        assert cells[2:] == [f"{row['frames_per_second']:.0f}", f"{minutes(row):.1f} minutes"]
+        assert f"{row['frames']} frames" in name
+
+
+def test_figures_of_given_prototypes_and_of_speed_are_those_of_the_results_if_these_have_them() -> None:
+    for line in measured("quality"):
+        kinds = {("true prototypes", "greedy"), ("true prototypes", "refined"), ("authors' released bank", "refined")}
+        groups = [
+            [row for row in line["rows"] if (row["bank"], row["search"]) == kind and row["seed"] != "genuine"]
+            for kind in sorted(kinds, key=lambda kind: (kind[0] != "true prototypes", kind[1]))
+        ]
+        for (_, *cells), group in zip(rows_of("given prototypes"), groups, strict=True):
+            means = [np.mean([row[name] for row in group]) for name in ("fg_ari", "count_accuracy")]
+            assert cells == [f"{mean:.4f}" for mean in means]
+    for line in measured("speed"):
+        for (_, *cells), row in zip(rows_of("images/s, batch 64"), in_the_order_of_the_readme(line), strict=True):
+            assert cells == [f"{row['engine']:,.0f}", f"{row['oracle']:.1f}", f"{row['ratio']:.0f}x"]
+
+
+def in_the_order_of_the_readme(line: dict[str, Any]) -> list[dict[str, float]]:
+    jobs = [f"{job} {colour}" for job in ("inference", "forward+backward") for colour in ("least_squares", "network")]
+    return [line["tetrominoes"][job] for job in jobs]
+
+
+def measured(benchmark: str, **settings: Any) -> list[dict[str, Any]]:
+    """The lines of a benchmark with these settings."""
+    lines = [line for line in read(README.parent / "docs") if line["benchmark"] == benchmark]
+    return [line for line in lines if all(line.get(name) == value for name, value in settings.items())]
+
+
+def minutes(row: dict[str, Any]) -> float:
+    """Of the clock with several threads, of the processor with one, as on the page."""
+    return float(row["core_minutes"] if row.get("threads", 1) == 1 else row["minutes"])

@@ -28,6 +28,7 @@ from benchmarks.baselines.published import PUBLISHED
 from benchmarks.baselines.slot_attention import slot_attention
 from benchmarks.baselines.slot_mlp import slot_mlp
 from benchmarks.learning import TRAIN_SCENES, VALID_SCENES
+from benchmarks.provenance import Start
 from pcdnet.config import Config
 from pcdnet.data.opening import open_data, training_data
 from pcdnet.data.sources import TEST_SEED, TRAINING_SEED, VALIDATION_SEED
@@ -133,17 +134,23 @@ def shown(title: str, rows: Sequence[Row], label: str, columns: dict[str, str]) 
     Console(width=140).print(table)
 
 
-def main() -> None:
-    """Print a line of JSON for every row, two tables, and all in one line of JSON."""
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="python -m benchmarks.baselines", description=__doc__, formatter_class=form)
     parser.add_argument("--minutes", type=float, help="minutes of our training; by default all steps of the preset")
     parser.add_argument("--seed", type=int, default=0, help="seed of the scenes and of training")
     parser.add_argument("--scenes", type=int, default=1_000, help="fresh scenes to score on")
     parser.add_argument("--train-scenes", type=int, default=TRAIN_SCENES, help=argparse.SUPPRESS)  # to try it out
-    given = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    """Print a line of JSON for every row, two tables, and all in one line of JSON."""
+    start, asked = Start.now(), parser()
+    given = asked.parse_args()
     if given.minutes is not None and not (np.isfinite(given.minutes) and given.minutes > 0):
-        parser.error(f"--minutes {given.minutes:g} is no time to learn in; give more than 0")
+        asked.error(f"--minutes {given.minutes:g} is no time to learn in; give more than 0")
     measured: list[Row] = []
     for row in tetrominoes(given.seed, given.minutes, given.scenes, given.train_scenes):
         measured.append(row)
@@ -159,7 +166,7 @@ def main() -> None:
         shown("Background subtraction, tuned on these frames", scored, "data", DETECTION)
     settings = {"seed": given.seed, "minutes": given.minutes, "threads": torch.get_num_threads()}
     rows = {"rows": measured, "traffic": cameras, "published": list(PUBLISHED)}
-    print(json.dumps({"benchmark": "baselines", **settings, "scenes": given.scenes, **rows}))
+    start.close({"benchmark": "baselines", **settings, "scenes": given.scenes, **rows})
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ made, learned and found is kept in a folder for each set, if DIR is given.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from typing import Any
 from benchmarks.own import automatic, coins, film, icons, overlap, scoring, sheet, spots, text
 from benchmarks.own.automatic import Outcome
 from benchmarks.own.pictures import Pictures
+from benchmarks.provenance import Start
 
 UNSEEN = 1_000_000
 """What is added to the seed for pictures that training does not see."""
@@ -121,27 +121,33 @@ def _range(least: float, most: float) -> str:
     return f"wanted {least:g}" if least == most else f"wanted {least:g} to {most:g}"
 
 
-def main() -> None:
-    """Print a line for every set, then one JSON line with all figures."""
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="python -m benchmarks.own", description=__doc__, formatter_class=form)
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"{', '.join(SETS)}; all by default")
     parser.add_argument("--seed", type=int, default=0, help="seed of the pictures and of training")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="folder to keep pictures, runs and results in")
     parser.add_argument("--minutes", type=float, help=argparse.SUPPRESS)  # to try the benchmark itself
-    arguments = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    """Print a line for every set, then one JSON line with all figures."""
+    start, asked = Start.now(), parser()
+    arguments = asked.parse_args()
     names = arguments.sets or list(SETS)
     if unknown := [name for name in names if name not in SETS]:
-        parser.error(f"there is no set {unknown[0]!r}; use some of {', '.join(SETS)}")
+        asked.error(f"there is no set {unknown[0]!r}; use some of {', '.join(SETS)}")
     if there := [name for name in names if arguments.keep and (arguments.keep / name).exists()]:
-        parser.error(f"{arguments.keep / there[0]} is there already; use another folder for --keep")
+        asked.error(f"{arguments.keep / there[0]} is there already; use another folder for --keep")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             rows.append(one(name, (arguments.keep or Path(folder)) / name, arguments.seed, arguments.minutes))
             print(in_words(rows[-1]), flush=True)
     trial = {} if arguments.minutes is None else {"trial_of_minutes": arguments.minutes}
-    print(json.dumps({"benchmark": "own", "seed": arguments.seed, **trial, "rows": rows}))
+    start.close({"benchmark": "own", "seed": arguments.seed, **trial, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Page: the sections of the results page, from the lines of the benchmarks."""
