@@ -244,7 +244,8 @@ class Config:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise PcdnetError(f"cannot read the configuration {path}: {error}; give a readable TOML file") from None
+            reason = getattr(error, "strerror", None) or error
+            raise PcdnetError(f"cannot read the configuration {path}: {reason}; give a readable TOML file") from None
         return Config.from_toml(text, source=str(path))
 
 
