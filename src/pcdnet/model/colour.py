@@ -53,6 +53,13 @@ class Palette:
     def __init__(self, max_colour: float | None) -> None:
         self._max_colour = max_colour
 
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The smallest and the largest colour of the closed form; None if colours are not its own."""
+        if self._max_colour is None:
+            return 1.0, 1.0
+        return (0.0 if self._max_colour < torch.inf else -torch.inf), self._max_colour
+
     def colours(
         self, quadratics: Quadratics, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]
     ) -> Float[Tensor, "n C"]:
@@ -89,6 +96,10 @@ class NetworkColours(Palette):
         self._pictures = canvas(images, plan.frames)
         self._known = torch.zeros_like(candidates.exists)
         self._colours = images.new_zeros(*candidates.row.shape, images.shape[1])
+
+    @property
+    def limits(self) -> None:
+        return None
 
     def colours(
         self, quadratics: Quadratics, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]

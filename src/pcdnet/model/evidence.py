@@ -181,6 +181,13 @@ class EvidenceKernels:
         self.boxes = support(M)
         self._bank, self._channels = (T, M), channels
         self._matrices: dict[bool, tuple[Tensor, list[Tensor]]] = {}
+        self._stacks: dict[bool, Tensor] = {}
+
+    def stack(self, *, over_black: bool) -> Float[Tensor, "P kernels h w"]:
+        """The weights of `kernel_stack`."""
+        if over_black not in self._stacks:
+            self._stacks[over_black] = kernel_stack(*self._bank, over_black=over_black)
+        return self._stacks[over_black]
 
     def measure(
         self, planes: Float[Tensor, "B Y X planes"], windows: Windows, prototype: Int[Tensor, "n"]
@@ -205,7 +212,7 @@ class EvidenceKernels:
 
     def _make(self, over_black: bool) -> tuple[Float[Tensor, "P pixels_planes results"], list[Tensor]]:
         """The matrices over whole frames, and over the boxes around the masks."""
-        kernels = kernel_stack(*self._bank, over_black=over_black)
+        kernels = self.stack(over_black=over_black)
         table = torch.from_numpy(coefficient_table(self._channels, over_black=over_black)).to(kernels)
         table = table[..., :-1] if over_black else table  # k is 0 over black
         whole = torch.einsum("pkhw,kqr->phwqr", kernels, table)

@@ -9,6 +9,7 @@ colour, as `change` has it. What depends on the bank alone is computed once, whe
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Complex, Float
@@ -18,8 +19,11 @@ from pcdnet.config import Template
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.change import ChangeKernels, change_planes, error_reductions, own_planes
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.peaks import Maps, Some
+from pcdnet.model.peaks import Maps, Peaks, Some
 from pcdnet.model.spectrum import correlate, delay, phases
+
+if TYPE_CHECKING:
+    from pcdnet.model.compiled.correlation import PhasePeaks
 
 REACH = 0.25
 """Error-reduction maps are smooth: around every place that fits, many others nearly do. Of those within this share of
@@ -41,19 +45,32 @@ class PhaseLocalizer:
         self._background, self._geometry, self._template = bank.background, geometry, template
         sought = bank.prototypes * bank.masks if template == "painted" else bank.prototypes
         self._templates = delay(phases(sought, geometry.grid), geometry.grid, _origin(geometry))
+        self._finder: PhasePeaks | None = None
 
     def maps(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None = None) -> Maps:
         """The maps of these images, made when they are asked for; `own` are backgrounds other than the bank's."""
-        geometry, templates = self._geometry, self._templates
-        background = self._background if own is None else own
-        if self._template == "prototype":
-            background = None
-        seen = phases(images if background is None else images - background, geometry.grid)
+        seen, geometry, templates = self._seen(images, own), self._geometry, self._templates
 
         def maps(which: slice, prototypes: Some) -> Float[Tensor, "b p rows columns"]:
             return correlate(seen[which], templates[prototypes], geometry.grid, geometry.positions).amax(dim=2)
 
         return maps
+
+    def peaks(self, images: Float[Tensor, "B C H W"], count: int, own: Float[Tensor, "B C H W"] | None = None) -> Peaks:
+        """The peaks of these maps by compiled loops."""
+        from pcdnet.model.compiled.correlation import PhasePeaks
+
+        if self._finder is None:
+            self._finder = PhasePeaks(self._templates, self._geometry.grid, self._geometry.positions)
+        return self._finder.find(self._seen(images, own), count)
+
+    def _seen(
+        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None
+    ) -> Complex[Tensor, "B C Y X"]:
+        background = self._background if own is None else own
+        if background is None or self._template == "prototype":
+            return phases(images, self._geometry.grid)
+        return phases(images - background, self._geometry.grid)
 
 
 class ErrorReductionLocalizer:

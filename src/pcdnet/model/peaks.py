@@ -93,11 +93,17 @@ def propose(
         which = slice(start, min(start + step, B))
         for some, found in portions(which, K):
             height[which, some], row[which, some], column[which, some] = found
+    return to_candidates((height, row, column), geometry)
+
+
+def to_candidates(peaks: Peaks, geometry: Geometry) -> Candidates:
+    """The peaks of every prototype in every image as candidates."""
+    height, row, column = peaks
     return Candidates(
         row=rearrange(row, "b p k -> b (p k)") - geometry.padding[0],
         column=rearrange(column, "b p k -> b (p k)") - geometry.padding[1],
         exists=rearrange(height, "b p k -> b (p k)") > -torch.inf,
-        peaks=K,
+        peaks=height.shape[-1],
     )
 
 

@@ -16,10 +16,11 @@ from torch import Tensor
 from pcdnet.config import ModelConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.cells import CellLocalizer
+from pcdnet.model.compiled import usable
 from pcdnet.model.evidence import EvidenceKernels
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.localization import ErrorReductionLocalizer, PhaseLocalizer
-from pcdnet.model.peaks import Candidates, in_portions, propose
+from pcdnet.model.peaks import Candidates, in_portions, propose, to_candidates
 from pcdnet.model.sizes import Size, like_sizes
 from pcdnet.model.solidity import solid
 from pcdnet.model.windows import Windows, canvas
@@ -122,18 +123,26 @@ class SearchPlan:
 
         `own` are backgrounds of the images other than the bank's.
         """
-        maps = self.localizer.maps(images, own)
-        if self.cells is None:
-            portions = in_portions(maps, images, len(self.boxes), self.geometry, self.localizer.reach)
-        else:
-            behind = own if own is not None or self.tight.background is None else self.tight.background[None]
-            portions = self.cells.portions(images, behind, maps, own=own is not None)
-        found = propose(portions, images, len(self.boxes), self.geometry, peaks)
+        found = self._proposed(images, peaks, own)
         if self.seen is not None:
             found = dataclasses.replace(found, exists=found.exists & self._seen_enough(found))
         if self.config.min_solid == 0:
             return found
         return dataclasses.replace(found, exists=self._solid(images, own, found))
+
+    def _proposed(
+        self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"] | None
+    ) -> Candidates:
+        """The best places, solid or not."""
+        if isinstance(self.localizer, PhaseLocalizer) and usable(images):
+            return to_candidates(self.localizer.peaks(images, peaks, own), self.geometry)
+        maps, P = self.localizer.maps(images, own), len(self.boxes)
+        if self.cells is None:
+            portions = in_portions(maps, images, P, self.geometry, self.localizer.reach)
+        else:
+            behind = own if own is not None or self.tight.background is None else self.tight.background[None]
+            portions = self.cells.portions(images, behind, maps, own=own is not None)
+        return propose(portions, images, P, self.geometry, peaks)
 
     def _solid(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, found: Candidates

@@ -13,10 +13,21 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from pcdnet.model.compiled import usable
+from pcdnet.model.compiled.problem import as_array
 from pcdnet.model.composition import paint
 from pcdnet.model.evidence import Evidence
-from pcdnet.model.selection import EMPTY, Selection, SelectionInput, overlapping, replaced, select, subset
-from pcdnet.model.windows import Frames, canvas, uncanvas
+from pcdnet.model.selection import (
+    EMPTY,
+    Selection,
+    SelectionInput,
+    as_arrays,
+    overlapping,
+    replaced,
+    select,
+    subset,
+)
+from pcdnet.model.windows import Frames, canvas, inside_of, uncanvas
 
 LEAST_CHANGE = 1e-3
 """A change must reduce the squared error by at least this much (or by `min_error_reduction`): less may be rounding."""
@@ -119,6 +130,8 @@ def _packed(script: Int[Tensor, "B N"]) -> Int[Tensor, "B N"]:
 
 def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     """Reconsider the objects once, front to back; the revised candidates."""
+    if usable(given.images) and given.palette.limits is not None:
+        return _packed(_swept(given, selection))
     script, colours = selection.candidate.clone(), selection.colour.clone()
     exists = script != EMPTY
     behind, covered, left = _painted(given, selection)
@@ -156,6 +169,19 @@ def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
         available[image, script[image, n]] = False
         given.occlude(evidence, image, script[image, n], colours[image, n])
     return _packed(script)
+
+
+def _swept(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
+    """The same by compiled loops, not packed yet."""
+    from pcdnet.model.compiled.refinement import sweep as loops
+
+    geometry, script = given.plan.geometry, selection.candidate
+    behind = given.behind() if given.own is not None else given.behind()[:1]
+    inside = inside_of(given.images[:1], geometry, given.plan.seen)[..., 0]
+    images = as_array(canvas(given.images, geometry).permute(0, 3, 1, 2))
+    problem = as_arrays(given, canvas(behind, geometry))
+    found = loops(problem, images, as_array(inside), as_array(selection.colour), as_array(script), _least(given))
+    return torch.from_numpy(found)
 
 
 def _painted(

@@ -11,6 +11,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pcdnet.model.colour import Palette
+from pcdnet.model.compiled import usable
+from pcdnet.model.compiled.problem import Problem, as_array
 from pcdnet.model.evidence import Evidence, Quadratics, occluded
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.plan import SearchPlan
@@ -125,6 +127,8 @@ def select(given: SelectionInput, script: Int[Tensor, "B N"] | None = None, *, a
     `advantages` it is also measured, for all but the last object, how much better the choice was than any other
     prototype.
     """
+    if usable(given.images) and given.palette.limits is not None:
+        return _compiled(given, script, advantages)
     candidates, images, config = given.candidates, given.images, given.plan.config
     (B, T), N, C = candidates.row.shape, config.max_objects, images.shape[1]
     evidence = given.evidence()
@@ -167,6 +171,36 @@ def select(given: SelectionInput, script: Int[Tensor, "B N"] | None = None, *, a
         given.occlude(evidence, alive, best, colour)
         stale = overlapping(given, alive, best) & available[alive]
     return result
+
+
+def _compiled(given: SelectionInput, script: Int[Tensor, "B N"] | None, advantages: bool) -> Selection:
+    """The same by compiled loops."""
+    from pcdnet.model.compiled import selection as loops
+
+    (B, C, *_), N, least = given.images.shape, given.plan.config.max_objects, given.plan.config.min_error_reduction
+    evidence = given.evidence()
+    problem = as_arrays(given, None if evidence.behind is None else evidence.behind[: 1 if given.own is None else B])
+    script = torch.full((B, N), EMPTY) if script is None else script
+    planes = as_array(evidence.planes.permute(0, 3, 1, 2))
+    found = loops.select(problem, planes, as_array(script), C, least, advantages=advantages)
+    return Selection(*map(torch.from_numpy, found))
+
+
+def as_arrays(given: SelectionInput, behind: Float[Tensor, "b Y X C"] | None) -> Problem:
+    """What compiled loops choose from, over what is behind all objects; None is black."""
+    plan, candidates, (my, mx) = given.plan, given.candidates, given.plan.geometry.padding
+    none, limits = given.images.new_zeros(0, 1, 1, 1), given.palette.limits
+    assert limits is not None
+    return Problem(
+        as_array(none if behind is None else behind.permute(0, 3, 1, 2)),
+        (as_array(plan.tight.prototypes), as_array(plan.tight.masks)),
+        as_array(plan.kernels.stack(over_black=behind is None)),
+        as_array(plan.boxes),
+        (as_array(candidates.row + my), as_array(candidates.column + mx), as_array(candidates.exists)),
+        candidates.peaks,
+        limits,
+        as_array(none.flatten(1) if given.min_area is None else given.min_area),
+    )
 
 
 def overlapping(given: SelectionInput, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> Bool[Tensor, "n T"]:

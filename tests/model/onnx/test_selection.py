@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from pcdnet.config import Background, ColourModule, Localization
+from pcdnet.model.compiled import reference
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import to_onnx
 from pcdnet.model.onnx.parity import compare, run, sample
@@ -66,7 +67,8 @@ def test_the_file_leaves_out_what_the_border_cuts_off_as_the_model_does(colour: 
 def test_the_file_decomposes_tetrominoes() -> None:
     """Sprites of one colour reduce the error by the same, so their order is free; what they are and where is not."""
     images, model = tetromino_batch(64, seed=11), true_model()
-    parity = compare(to_onnx(model, (35, 35), 64), model, images)
+    with reference():  # compiled sums are rounded otherwise, and of two that fit alike another may be chosen
+        parity = compare(to_onnx(model, (35, 35), 64), model, images)
     assert parity.objects > 180
     assert parity.shared == parity.objects
     assert parity.difference < 1e-4
@@ -74,7 +76,8 @@ def test_the_file_decomposes_tetrominoes() -> None:
 
 def test_the_order_is_the_same_where_no_error_reductions_are_equal() -> None:
     model = true_model()
-    assert agree(model, sample(model, (35, 35), 64)) > 150
+    with reference():
+        assert agree(model, sample(model, (35, 35), 64)) > 150
 
 
 def test_a_batch_gives_what_its_images_give_one_by_one() -> None:

@@ -1,0 +1,169 @@
+"""One sweep over the objects of every image, as `refinement` describes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pcdnet.model.compiled import compiled, share
+from pcdnet.model.compiled.problem import Array, Problem
+from pcdnet.model.compiled.selection import measure, occlude, reduction, touch
+
+
+def sweep(problem: Problem, images: Array, inside: Array, colour: Array, script: Array, least: float) -> Array:
+    """The revised candidates; images and what is behind all objects are on canvases (B C Y X), `inside` (b Y X)."""
+    revised = script.copy()
+
+    def work(start: int, stop: int) -> None:
+        _sweep(
+            (start, stop),
+            images,
+            inside,
+            problem.behind,
+            problem.bank,
+            problem.kernels,
+            problem.boxes,
+            problem.places,
+            problem.peaks,
+            problem.colours,
+            problem.area,
+            least,
+            colour,
+            revised,
+        )
+
+    share(work, len(script))
+    return revised
+
+
+@compiled
+def _sweep(
+    ends: tuple[int, int],
+    images: Array,
+    inside: Array,
+    behind: Array,
+    bank: tuple[Array, Array],
+    kernels: Array,
+    boxes: Array,
+    places: tuple[Array, Array, Array],
+    peaks: int,
+    colours: tuple[float, float],
+    area: Array,
+    least: float,
+    colour: Array,
+    revised: Array,
+) -> None:
+    (prototypes, masks), (row, column, exists) = bank, places
+    (_, C, Y, X), (h, w), (T, N) = images.shape, masks.shape[1:], (row.shape[1], revised.shape[1])
+    kind = images.dtype
+    planes, picture = np.zeros((2 * C + 3, Y, X), kind), np.zeros((C, Y, X), kind)
+    covered, values, mine, its = (
+        np.zeros((N, C, h, w), kind),
+        np.zeros((T, C + 3), kind),
+        np.zeros(C, kind),
+        np.zeros(C, kind),
+    )
+    for b in range(ends[0], ends[1]):
+        script, available = revised[b], exists[b].copy()
+        N = 0
+        while len(script) > N and script[N] >= 0:
+            available[script[N]] = False
+            N += 1
+        picture[:] = behind[b % len(behind)]
+        for n in range(N - 1, -1, -1):
+            t = script[n]
+            _paint(
+                picture, covered[n], prototypes[t // peaks], masks[t // peaks], row[b, t], column[b, t], colour[b, n]
+            )
+        for c in range(C):
+            planes[c] = images[b, c]
+        planes[C] = inside[b % len(inside)]
+        _follow(planes, picture, 0, 0, Y, X)
+        last = -1
+        doubtful = np.zeros(N, np.bool_)
+        for n in range(N):
+            left = _error(images[b], picture, inside[b % len(inside)], row[b, script[n]], column[b, script[n]], h, w)
+            doubtful[n] = left >= least
+            last = n if doubtful[n] else last
+        for n in range(last + 1):
+            t = script[n]
+            # Take the object out of what is behind: show again what its frame covered.
+            picture[:, row[b, t] : row[b, t] + h, column[b, t] : column[b, t] + w] = covered[n]
+            _follow(planes, picture, row[b, t], column[b, t], h, w)
+            its[:] = colour[b, n]
+            if doubtful[n]:
+                available[t] = True
+                best, most = -1, -np.inf
+                box = boxes[t // peaks]
+                for other in range(T):
+                    p = other // peaks
+                    if not available[other] or not touch(
+                        boxes[p], row[b, other], column[b, other], box, row[b, t], column[b, t]
+                    ):
+                        continue
+                    measure(planes, kernels[p], boxes[p], row[b, other], column[b, other], C, values[other])
+                    if area.size and values[other, C + 1] < area[b, other]:
+                        continue
+                    removed = reduction(values[other], C, colours, mine)
+                    if removed > most:
+                        best, most = other, removed
+                then = 0.0 if best < 0 else max(most, 0.0)
+                if then - _given(values[t], C, its) >= least:
+                    script[n] = best if then > 0 else -1
+                    if best >= 0:
+                        reduction(values[best], C, colours, its)
+            t = script[n]
+            if t >= 0:
+                available[t] = False
+                p = t // peaks
+                occlude(planes, picture, prototypes[p], masks[p], boxes[p], row[b, t], column[b, t], its)
+
+
+@compiled
+def _paint(picture: Array, covered: Array, prototype: Array, mask: Array, row: int, column: int, colour: Array) -> None:
+    """Paint one object, and keep what its frame covered."""
+    h, w = mask.shape
+    for c in range(len(colour)):
+        under = picture[c, row : row + h, column : column + w]
+        covered[c] = under
+        for y in range(h):
+            for x in range(w):
+                under[y, x] += mask[y, x] * (colour[c] * prototype[y, x] - under[y, x])
+
+
+@compiled
+def _follow(planes: Array, picture: Array, row: int, column: int, h: int, w: int) -> None:
+    """The planes that follow from the first ones and from what is behind, in a window."""
+    C = len(picture)
+    for y in range(row, row + h):
+        for x in range(column, column + w):
+            Q, product, square = planes[C, y, x], planes[C, y, x] * 0, planes[C, y, x] * 0
+            for c in range(C):
+                B = picture[c, y, x]
+                planes[C + 1 + c, y, x] = Q * B
+                product += planes[c, y, x] * B
+                square += Q * B * B
+            planes[2 * C + 1, y, x] = product
+            planes[2 * C + 2, y, x] = square
+
+
+@compiled
+def _error(image: Array, picture: Array, inside: Array, row: int, column: int, h: int, w: int) -> float:
+    """The squared error in a window; what is painted outside the image is none."""
+    total = 0.0
+    for c in range(len(image)):
+        for y in range(row, row + h):
+            for x in range(column, column + w):
+                if inside[y, x] > 0:
+                    total += (image[c, y, x] - picture[c, y, x]) ** 2
+    return total
+
+
+@compiled
+def _given(values: Array, C: int, colour: Array) -> Any:
+    """The error reduction of a candidate in a given colour."""
+    total = -values[C + 2]
+    for c in range(C):
+        total += colour[c] * (2 * values[c] - colour[c] * values[C])
+    return total
