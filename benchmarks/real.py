@@ -22,6 +22,7 @@ from benchmarks.provenance import Start
 from pcdnet.config import Config
 from pcdnet.data.opening import open_data, training_data
 from pcdnet.data.sources import TEST_SEED
+from pcdnet.data.view import View
 from pcdnet.model.network import PCDNet
 from pcdnet.training.evaluation import evaluate
 from pcdnet.training.fit import fit
@@ -54,7 +55,8 @@ def scored(model: PCDNet, source: str, name: str, frames: int = FRAMES) -> dict[
 
     On one thread the speed is that of a processor that does nothing else: where others share it, the clock misleads.
     """
-    scenes = open_data(source, count=frames, seed=TEST_SEED)
+    view = View(grey=model.config.channels == 1)
+    scenes = open_data(source, count=frames, seed=TEST_SEED, view=view)
     start, busy = time.perf_counter(), time.process_time()
     scores = evaluate(model, scenes).to_dict()
     share = (time.process_time() - busy) / (time.perf_counter() - start) if torch.get_num_threads() == 1 else 1
