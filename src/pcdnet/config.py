@@ -53,7 +53,8 @@ class ModelConfig:
     """Whether that counts in training, too; otherwise whatever reduces the error is chosen there, as in the paper,
     and prototypes that paint next to nothing yet can learn."""
     restarts: int = 6
-    """How often an image that greedy selection explains badly is searched again at most; 0 turns refinement off."""
+    """How many objects of an image that greedy selection explains badly are tried to do without, and then how many
+    rivals are tried to put in front of them; 0 turns refinement off."""
     rounds: int = 1
     """How often places are proposed: from the second time on, for what is left over, which finds small things."""
     depth_order: bool = True

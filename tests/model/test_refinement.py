@@ -8,7 +8,7 @@ import torch
 from pcdnet.config import Background
 from pcdnet.data import tetrominoes
 from pcdnet.model import refinement
-from pcdnet.model.refinement import LEAST_CHANGE, MAX_OBJECTS_TO_RESTART, better, refine, sweep, unexplained
+from pcdnet.model.refinement import LEAST_CHANGE, MAX_DOUBTFUL_TO_RESTART, better, refine, sweep, unexplained
 from pcdnet.model.selection import EMPTY, Selection, SelectionInput, select
 from tests.model.models import SIZE, on_canvas, random_model, true_model
 
@@ -88,11 +88,11 @@ def test_images_are_refined_as_they_are_alone() -> None:
 
 @torch.no_grad()
 def test_crowded_images_are_swept_but_not_restarted() -> None:
-    model, images = random_model(4, images=10, max_objects=MAX_OBJECTS_TO_RESTART + 4, min_error_reduction=0.0)
+    model, images = random_model(4, images=10, max_objects=MAX_DOUBTFUL_TO_RESTART + 4, min_error_reduction=0.0)
     given = model.selection_input(images, model.plan(SIZE), 8)
     greedy = select(given)
     swept = sweep(given, greedy)
-    crowded = (swept.candidate != EMPTY).sum(dim=1) > MAX_OBJECTS_TO_RESTART
+    crowded = (swept.candidate != EMPTY).sum(dim=1) > MAX_DOUBTFUL_TO_RESTART
     assert crowded.any()
     found = refine(given, greedy, restarts=6)
     assert torch.equal(found.candidate[crowded], swept.candidate[crowded])

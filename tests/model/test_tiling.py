@@ -175,7 +175,8 @@ def test_limits_grow_with_the_area() -> None:
     assert placed(model.decompose(picture)) == placed(whole)
     layout = Tiling.of(model, SIZE, (40, 40))
     assert layout is not None
-    assert layout.config.max_objects == -(-8 * layout.size[0] * layout.size[1] // 1600)
+    h, w = model.bank().tight()[0].frame
+    assert layout.config.max_objects == -(-8 * (layout.size[0] + h) * (layout.size[1] + w) // 1600)
     assert model.max_objects_in((30, 50)) == 8
     assert model.max_objects_in(SIZE) == len(layout.corners) * layout.config.max_objects
 

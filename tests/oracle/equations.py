@@ -6,7 +6,7 @@ Differentiable throughout, as slow as it looks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -234,21 +234,32 @@ class Oracle:
     # --- refinement ----------------------------------------------------------------------------------------
 
     def refine(self, layers: list[Layer]) -> list[Layer]:
-        """Sweeps, then restarts without each object, of which the best counts; later without more of them."""
-        layers, N = self.sweep(layers), self.config.max_objects
-        for r in range(0, self.config.restarts, N):
-            if self.error(layers) < self.least or len(layers) > CROWD:
+        """Sweeps, then restarts without each object, then with each rival in front; the best of each counts."""
+        layers = self.sweep(layers)
+        for restarts in (self.without_each, self.with_each_rival):
+            picture = self.compose(layers)
+            doubtful = [x for x in layers if self.doubtful(x, picture)]
+            if self.error(layers) < self.least or len(doubtful) > CROWD:
                 break
-            tries = []
-            for n in range(min(len(layers), self.config.restarts - r)):
-                struck = {layers[(n + k) % len(layers)].index for k in range(r // N + 1)}
-                near = [x.index for x in layers if x.index in struck or self.touch(x.index, layers[n].index)]
-                kept = [x.index for x in layers if x.index not in near]
-                tries.append(self.sweep(self.select(kept, struck)))
-            new = max(tries, key=_total, default=layers)
+            new = max(restarts(layers, doubtful), key=_total, default=layers)
             if _total(new) - _total(layers) >= LEAST_CHANGE:
                 layers = new
         return layers
+
+    def without_each(self, layers: list[Layer], doubtful: list[Layer]) -> Iterator[list[Layer]]:
+        """The image searched again without one of its objects; what does not touch it is kept."""
+        for gone in doubtful[: self.config.restarts]:
+            kept = [x.index for x in layers if not self.touch(x.index, gone.index)]
+            yield self.sweep(self.select(kept, {gone.index}))
+
+    def with_each_rival(self, layers: list[Layer], doubtful: list[Layer]) -> Iterator[list[Layer]]:
+        """The image searched again behind each of the candidates that explain most in front of all objects."""
+        now = self.error(layers)
+        tries = [(now - self.try_out([], t, layers)[0], t) for t in range(len(self.candidates))]
+        for gain, t in sorted(tries, reverse=True)[: self.config.restarts]:
+            if gain >= self.least:
+                kept = [x.index for x in layers if not self.touch(x.index, t)]
+                yield self.sweep(self.select([t, *kept][: self.config.max_objects], set()))
 
     def doubtful(self, layer: Layer, picture: Tensor) -> bool:
         """Whether an error that is worth a change is left in an object's frame."""

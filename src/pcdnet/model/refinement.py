@@ -2,12 +2,13 @@
 
 Greedy selection never takes a choice back, not even an early one that covers parts of two objects. Two moves fix
 that: a *sweep* takes out each object in whose frame an error is left and puts in the best candidate near it, or
-none; a *restart* removes one object, with all that lies near it, and selects anew around the rest.
+none; a *restart* bans one object, or insists on a rival that was not chosen, and selects anew all that lies near it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -33,8 +34,8 @@ LEAST_CHANGE = 1e-3
 """A change must reduce the squared error by at least this much (or by `min_error_reduction`): less may be rounding."""
 SWEEPS = 2
 """Rounds of sweeps at most; a third hardly ever finds anything to change."""
-MAX_OBJECTS_TO_RESTART = 8
-"""Images with more objects get no restarts: there they cost much and, measured, bring nothing over sweeps."""
+MAX_DOUBTFUL_TO_RESTART = 8
+"""Images with more objects in doubt get no restarts: there they cost much and, measured, bring nothing over sweeps."""
 
 
 def unexplained(given: SelectionInput, selection: Selection) -> Int[Tensor, "n"]:
@@ -46,22 +47,20 @@ def unexplained(given: SelectionInput, selection: Selection) -> Int[Tensor, "n"]
 def refine(given: SelectionInput, selection: Selection, restarts: int) -> Selection:
     """A selection that explains every image at least as well as the given one: sweeps, then restarts.
 
-    An image's restarts are tried side by side, one for every object, and the best is adopted if it is better.
-    If an error is left then, and `restarts` allows it, each is tried again with one more object removed beside it.
+    First an image is searched again without each of its doubtful objects, then, if an error is left, with each of so
+    many rivals in front. Restarts of one kind are tried side by side, and the best is adopted if it is better.
     """
     selection = sweep(given, selection)
-    for removed, first in enumerate(range(0, restarts, selection.candidate.shape[1]), start=1):
+    for prepare in (_without_each, _with_each_rival):
         images = unexplained(given, selection)
         if len(images) == 0:
             break
-        exists = selection.candidate[images] != EMPTY
-        exists &= exists.sum(dim=1, keepdim=True) <= MAX_OBJECTS_TO_RESTART
-        row, slot = exists[:, : restarts - first].nonzero(as_tuple=True)
-        if len(row) == 0:
-            break
-        part = given.subset(images[row])
-        new = sweep(part, _restart(part, subset(selection, images[row]), slot, removed))
-        tried, best = _best(new, row, len(images))
+        part, old = given.subset(images), subset(selection, images)
+        tries = prepare(part, old, restarts)
+        if len(tries.image) == 0:
+            continue
+        new = sweep(part.subset(tries.image), select(tries.given, tries.script))
+        tried, best = _best(new, tries.image, len(images))
         selection = _adopt(selection, images[tried], subset(new, best))
     return selection
 
@@ -99,18 +98,66 @@ def _adopt(selection: Selection, images: Int[Tensor, "n"], new: Selection) -> Se
     return replaced(selection, images[which], subset(new, which))
 
 
-def _restart(given: SelectionInput, selection: Selection, slot: Int[Tensor, "B"], removed: int) -> Selection:
-    """Select anew without the object in a slot, and those in the next ones; objects that do not touch it stay."""
-    image, kept = torch.arange(len(slot), device=slot.device), selection.candidate.clone()
-    counts = (kept != EMPTY).sum(dim=1)
-    gone = torch.zeros_like(given.candidates.exists)
-    for n in range(removed):
-        gone[image, kept[image, (slot + n) % counts]] = True
-    near = overlapping(given, image, kept[image, slot]) | gone
-    kept[near.gather(1, kept.clamp(min=0))] = EMPTY
-    exists = given.candidates.exists & ~gone
-    fewer = dataclasses.replace(given, candidates=dataclasses.replace(given.candidates, exists=exists))
-    return select(fewer, _packed(kept))
+@dataclass(frozen=True, slots=True)
+class _Restarts:
+    """Searches to be tried side by side."""
+
+    image: Int[Tensor, "m"]
+    """Of which image each is."""
+    given: SelectionInput
+    """What each chooses from."""
+    script: Int[Tensor, "m N"]
+    """What each begins with."""
+
+
+def _without_each(given: SelectionInput, selection: Selection, restarts: int) -> _Restarts:
+    """Without one of the doubtful objects, for so many of them; objects that do not touch it stay."""
+    doubtful = _doubtful(given, _painted(given, selection)[2])
+    doubtful &= _few(doubtful)[:, None] & (doubtful.cumsum(dim=1) <= restarts)
+    image, slot = doubtful.nonzero(as_tuple=True)
+    part, gone = given.subset(image), selection.candidate[image, slot]
+    exists = part.candidates.exists.clone()
+    exists[torch.arange(len(gone), device=gone.device), gone] = False
+    fewer = dataclasses.replace(part, candidates=dataclasses.replace(part.candidates, exists=exists))
+    return _Restarts(image, fewer, _kept(part, selection.candidate[image], gone))
+
+
+def _with_each_rival(given: SelectionInput, selection: Selection, restarts: int) -> _Restarts:
+    """Behind one rival, for so many of them; objects that do not touch it stay.
+
+    Rivals are the candidates that would reduce the error most in front of all objects. Where several fit exactly, as
+    in things that touch and have one colour, the right one may be any of them, and greedy selection takes the first.
+    """
+    picture, _, left = _painted(given, selection)
+    evidence = Evidence.opening(given.images, given.plan.geometry, picture, given.plan.seen)
+    exists = given.candidates.exists & _few(_doubtful(given, left))[:, None]
+    candidate, image = exists.T.nonzero(as_tuple=True)
+    quadratics = given.unmeasured()
+    given.measure(quadratics, evidence, image, candidate)
+    colour = given.palette.colours(quadratics, image, candidate)
+    worth = torch.full_like(quadratics.q, -torch.inf)
+    worth[image, candidate] = quadratics.at(image, candidate).error_reduction(colour)
+    most, rival = worth.topk(min(restarts, worth.shape[1]), dim=1)
+    image, slot = (most >= _least(given)).nonzero(as_tuple=True)
+    part, first = given.subset(image), rival[image, slot]
+    kept = _kept(part, selection.candidate[image], first)
+    return _Restarts(image, part, torch.cat([first[:, None], kept], dim=1)[:, : kept.shape[1]])
+
+
+def _kept(given: SelectionInput, chosen: Int[Tensor, "B N"], candidate: Int[Tensor, "B"]) -> Int[Tensor, "B N"]:
+    """Those of the chosen candidates that do not touch a given one of their image, EMPTY last."""
+    near = overlapping(given, torch.arange(len(candidate), device=candidate.device), candidate)
+    return _packed(chosen.masked_fill(near.gather(1, chosen.clamp(min=0)), EMPTY))
+
+
+def _doubtful(given: SelectionInput, left: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
+    """The objects in whose frames so much of the error is left that a change may pay."""
+    return left >= _least(given)
+
+
+def _few(doubtful: Bool[Tensor, "B N"]) -> Bool[Tensor, "B"]:
+    """The images with so few objects in doubt that restarts may pay."""
+    return doubtful.sum(dim=1) <= MAX_DOUBTFUL_TO_RESTART
 
 
 def _best(selection: Selection, row: Int[Tensor, "m"], rows: int) -> tuple[Int[Tensor, "k"], Int[Tensor, "k"]]:
@@ -140,7 +187,7 @@ def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     available = given.candidates.exists.clone()
     chosen, slot = exists.nonzero(as_tuple=True)
     available[chosen, script[chosen, slot]] = False
-    doubtful = exists & (left >= _least(given))
+    doubtful = exists & _doubtful(given, left)
     for n in range(script.shape[1]):
         if not doubtful[:, n:].any():
             break

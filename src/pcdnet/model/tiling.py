@@ -69,7 +69,12 @@ class Tiling:
             Pieces.spread(length, side, ceil(2 * REACH * frame[axis]))
             for axis, (length, side) in enumerate(zip(size, sides, strict=True))
         )
-        share = 1.0 if learned is None else max(1.0, rows.piece * columns.piece / (learned[0] * learned[1]))
+        # What is cut off where tiles end is found in them, too.
+        reach = [
+            axis.piece + (side if len(axis.starts) > 1 else 0)
+            for axis, side in zip((rows, columns), frame, strict=True)
+        ]
+        share = 1.0 if learned is None else max(1.0, reach[0] * reach[1] / (learned[0] * learned[1]))
         config = dataclasses.replace(
             engine.config,
             max_objects=ceil(share * engine.config.max_objects),

@@ -18,7 +18,7 @@ from jaxtyping import UInt8
 
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
-from pcdnet.model.refinement import MAX_OBJECTS_TO_RESTART
+from pcdnet.model.refinement import MAX_DOUBTFUL_TO_RESTART
 from pcdnet.training.backdrop import behind_images, choose_background
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import largest_objects, some_of
@@ -88,7 +88,7 @@ def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = Fal
         channels=C,
         background=backdrop.kind,
         localization="error_reduction",
-        restarts=RESTARTS if most <= MAX_OBJECTS_TO_RESTART else 0,
+        restarts=RESTARTS if most <= MAX_DOUBTFUL_TO_RESTART else 0,
         rounds=2,
         overhang=OVERHANG if backdrop.kind == "still" else ModelConfig().overhang,
         min_error_reduction=float(f"{energy:.2g}"),

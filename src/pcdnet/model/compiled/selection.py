@@ -68,51 +68,59 @@ def _select(
     (prototypes, masks), (row, column, exists) = bank, places
     candidate, colour, reductions, advantage = results
     (T, N), C = (row.shape[1], script.shape[1]), colour.shape[2]
-    values = np.zeros((T, C + 3), planes.dtype)
-    before, after = np.zeros(T, planes.dtype), np.zeros(T, planes.dtype)
-    mine = np.zeros(C, planes.dtype)
+    values, mine = np.zeros((T, C + 3), planes.dtype), np.zeros(C, planes.dtype)
+    worth, bound = np.zeros(T, planes.dtype), np.zeros(T, planes.dtype)
+    stale = np.zeros(T, np.int64)
     for b in range(ends[0], ends[1]):
-        available = exists[b].copy()
-        stale = exists[b].copy()
         ground = behind[b % len(behind)] if behind.size else behind.reshape((0, 0, 0))
+        available = exists[b].copy()
+        many, last = 0, -1
+        for t in range(T):
+            worth[t], bound[t] = -np.inf, 0.0
+            if available[t]:
+                stale[many] = t
+                many += 1
         for n in range(N):
-            best, most = -1, -np.inf
-            for t in range(T):
-                if stale[t]:
-                    p = t // peaks
-                    measure(planes[b], kernels[p], boxes[p], row[b, t], column[b, t], C, values[t])
+            taken = 0.0
+            for t in stale[:many]:
+                p = t // peaks
+                measure(planes[b], kernels[p], boxes[p], row[b, t], column[b, t], C, values[t])
+                shown = area.size == 0 or values[t, C + 1] >= area[b, t]
+                worth[t] = reduction(values[t], C, colours, mine) if shown else -np.inf
                 if advantages:
-                    after[t] = _bound(values[t], C) if available[t] else 0.0
-                if available[t] and (area.size == 0 or values[t, C + 1] >= area[b, t]):
-                    removed = reduction(values[t], C, colours, mine)
-                    if removed > most:
-                        best, most = t, removed
-            if advantages:
-                if n > 0:
                     # What a choice took away from a rival is what the rival would have removed in its place.
-                    taken = 0.0
-                    for t in range(T):
-                        if t // peaks != candidate[b, n - 1] // peaks:
-                            taken = max(taken, before[t] - after[t])
-                    advantage[b, n - 1] = reductions[b, n - 1] - taken
-                before[:] = after
-            forced = script[b, n] >= 0
+                    new = _bound(values[t], C)
+                    if last >= 0 and p != last // peaks:
+                        taken = max(taken, bound[t] - new)
+                    bound[t] = new
+            if advantages and last >= 0:
+                advantage[b, n - 1] = reductions[b, n - 1] - taken
+            best, forced = _largest(worth), script[b, n] >= 0
             if forced:
                 best = script[b, n]
-            if best < 0:
+            elif not (worth[best] >= least and worth[best] > 0):
                 break
-            removed = reduction(values[best], C, colours, mine)
-            if not forced and not (removed >= least and removed > 0):
-                break
-            candidate[b, n], reductions[b, n] = best, removed
-            colour[b, n] = mine
-            available[best] = False
+            reductions[b, n] = reduction(values[best], C, colours, mine)
+            candidate[b, n], colour[b, n], last = best, mine, best
+            worth[best], available[best] = -np.inf, False
             p = best // peaks
             occlude(planes[b], ground, prototypes[p], masks[p], boxes[p], row[b, best], column[b, best], mine)
+            many = 0
             for t in range(T):
-                stale[t] = available[t] and touch(
+                if available[t] and touch(
                     boxes[t // peaks], row[b, t], column[b, t], boxes[p], row[b, best], column[b, best]
-                )
+                ):
+                    stale[many] = t
+                    many += 1
+
+
+@compiled
+def _largest(values: Array) -> int:
+    best = 0
+    for t in range(1, len(values)):
+        if values[t] > values[best]:
+            best = t
+    return best
 
 
 @compiled
