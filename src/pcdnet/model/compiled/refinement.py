@@ -8,7 +8,7 @@ import numpy as np
 
 from pcdnet.model.compiled import compiled, share
 from pcdnet.model.compiled.problem import Array, Problem
-from pcdnet.model.compiled.selection import measure, occlude, reduction, touch
+from pcdnet.model.compiled.selection import enclose, follow, measure, occlude, reduction, touched
 
 
 def sweep(problem: Problem, images: Array, inside: Array, colour: Array, script: Array, least: float) -> Array:
@@ -64,8 +64,10 @@ def _sweep(
         np.zeros(C, kind),
         np.zeros(C, kind),
     )
+    sides, near = np.zeros((4, T), np.int64), np.zeros(T, np.bool_)
     for b in range(ends[0], ends[1]):
         script, available = revised[b], exists[b].copy()
+        enclose(boxes, peaks, row[b], column[b], sides)
         N = 0
         while len(script) > N and script[N] >= 0:
             available[script[N]] = False
@@ -95,13 +97,12 @@ def _sweep(
             if doubtful[n]:
                 available[t] = True
                 best, most = -1, -np.inf
-                box = boxes[t // peaks]
+                near[:] = False
+                touched(sides, t, available, near)
                 for other in range(T):
-                    p = other // peaks
-                    if not available[other] or not touch(
-                        boxes[p], row[b, other], column[b, other], box, row[b, t], column[b, t]
-                    ):
+                    if not near[other]:
                         continue
+                    p = other // peaks
                     measure(planes, kernels[p], boxes[p], row[b, other], column[b, other], C, values[other])
                     if area.size and values[other, C + 1] < area[b, other]:
                         continue
@@ -135,17 +136,8 @@ def _paint(picture: Array, covered: Array, prototype: Array, mask: Array, row: i
 @compiled
 def _follow(planes: Array, picture: Array, row: int, column: int, h: int, w: int) -> None:
     """The planes that follow from the first ones and from what is behind, in a window."""
-    C = len(picture)
     for y in range(row, row + h):
-        for x in range(column, column + w):
-            Q, product, square = planes[C, y, x], planes[C, y, x] * 0, planes[C, y, x] * 0
-            for c in range(C):
-                B = picture[c, y, x]
-                planes[C + 1 + c, y, x] = Q * B
-                product += planes[c, y, x] * B
-                square += Q * B * B
-            planes[2 * C + 1, y, x] = product
-            planes[2 * C + 2, y, x] = square
+        follow(planes, picture, y, column, column + w)
 
 
 @compiled

@@ -70,21 +70,22 @@ def _select(
     (T, N), C = (row.shape[1], script.shape[1]), colour.shape[2]
     values, mine = np.zeros((T, C + 3), planes.dtype), np.zeros(C, planes.dtype)
     worth, bound = np.zeros(T, planes.dtype), np.zeros(T, planes.dtype)
-    stale = np.zeros(T, np.int64)
+    sides = np.zeros((4, T), np.int64)
     for b in range(ends[0], ends[1]):
         ground = behind[b % len(behind)] if behind.size else behind.reshape((0, 0, 0))
-        available = exists[b].copy()
-        many, last = 0, -1
-        for t in range(T):
-            worth[t], bound[t] = -np.inf, 0.0
-            if available[t]:
-                stale[many] = t
-                many += 1
+        available, stale = exists[b].copy(), exists[b].copy()
+        worth[:], bound[:], last = -np.inf, 0, -1
+        enclose(boxes, peaks, row[b], column[b], sides)
         for n in range(N):
-            taken = 0.0
-            for t in stale[:many]:
+            best, taken = script[b, n], 0.0
+            forced = best >= 0
+            first, end = (best, best + 1) if forced and not advantages else (0, T)
+            for t in range(first, end):
+                if not stale[t]:
+                    continue
                 p = t // peaks
                 measure(planes[b], kernels[p], boxes[p], row[b, t], column[b, t], C, values[t])
+                stale[t] = False
                 shown = area.size == 0 or values[t, C + 1] >= area[b, t]
                 worth[t] = reduction(values[t], C, colours, mine) if shown else -np.inf
                 if advantages:
@@ -95,23 +96,16 @@ def _select(
                     bound[t] = new
             if advantages and last >= 0:
                 advantage[b, n - 1] = reductions[b, n - 1] - taken
-            best, forced = _largest(worth), script[b, n] >= 0
-            if forced:
-                best = script[b, n]
-            elif not (worth[best] >= least and worth[best] > 0):
-                break
+            if not forced:
+                best = _largest(worth)
+                if not (worth[best] >= least and worth[best] > 0):
+                    break
             reductions[b, n] = reduction(values[best], C, colours, mine)
             candidate[b, n], colour[b, n], last = best, mine, best
             worth[best], available[best] = -np.inf, False
             p = best // peaks
             occlude(planes[b], ground, prototypes[p], masks[p], boxes[p], row[b, best], column[b, best], mine)
-            many = 0
-            for t in range(T):
-                if available[t] and touch(
-                    boxes[t // peaks], row[b, t], column[b, t], boxes[p], row[b, best], column[b, best]
-                ):
-                    stale[many] = t
-                    many += 1
+            touched(sides, best, available, stale)
 
 
 @compiled
@@ -124,15 +118,21 @@ def _largest(values: Array) -> int:
 
 
 @compiled
-def touch(one: Array, row: int, column: int, two: Array, other_row: int, other_column: int) -> bool:
-    """Whether two boxes (top, left, height, width), each in a frame at its place, share a pixel."""
-    top, left, other_top, other_left = row + one[0], column + one[1], other_row + two[0], other_column + two[1]
-    return bool(
-        top < other_top + two[2]
-        and other_top < top + one[2]
-        and left < other_left + two[3]
-        and other_left < left + one[3]
-    )
+def enclose(boxes: Array, peaks: int, row: Array, column: Array, sides: Array) -> None:
+    """Top, left, bottom and right (4 T) of the boxes around the masks of candidates at their places."""
+    for t in range(len(row)):
+        top, left, height, width = boxes[t // peaks]
+        sides[0, t], sides[1, t] = row[t] + top, column[t] + left
+        sides[2, t], sides[3, t] = sides[0, t] + height, sides[1, t] + width
+
+
+@compiled
+def touched(sides: Array, which: int, allowed: Array, found: Array) -> None:
+    """Add to those found the allowed candidates whose boxes share a pixel with that of one of them."""
+    top, left, bottom, right = sides[0], sides[1], sides[2], sides[3]
+    first, begin, last, end = top[which], left[which], bottom[which], right[which]
+    for t in range(len(top)):
+        found[t] |= allowed[t] & (top[t] < last) & (first < bottom[t]) & (left[t] < end) & (begin < right[t])
 
 
 @compiled
@@ -198,21 +198,27 @@ def occlude(
     C = len(colour)
     top, left, height, width = box
     for y in range(top, top + height):
-        for x in range(left, left + width):
-            M = mask[y, x]
-            if M == 0:
-                continue
-            at, to = row + y, column + x
-            Q, clear, product, square = planes[C, at, to], 1 - M, M * 0, M * 0
-            for c in range(C):
-                planes[c, at, to] = clear * (planes[c, at, to] - Q * M * prototype[y, x] * colour[c])
-            Q *= clear * clear
-            planes[C, at, to] = Q
-            if behind.size:
-                for c in range(C):
-                    B = behind[c, at, to]
-                    planes[C + 1 + c, at, to] = Q * B
-                    product += planes[c, at, to] * B
-                    square += Q * B * B
-                planes[2 * C + 1, at, to] = product
-                planes[2 * C + 2, at, to] = square
+        at, begin, end = row + y, column + left, column + left + width
+        M, T, Q = mask[y, left : left + width], prototype[y, left : left + width], planes[C, at, begin:end]
+        for c in range(C):
+            Y, tint = planes[c, at, begin:end], colour[c]
+            for x in range(width):
+                Y[x] = (1 - M[x]) * (Y[x] - Q[x] * M[x] * T[x] * tint)
+        for x in range(width):
+            Q[x] *= (1 - M[x]) * (1 - M[x])
+        if behind.size:
+            follow(planes, behind, at, begin, end)
+
+
+@compiled
+def follow(planes: Array, behind: Array, at: int, begin: int, end: int) -> None:
+    """The planes that follow from the first ones and from what is behind, in a part of a row."""
+    C, width = len(behind), end - begin
+    Q, product, square = planes[C, at, begin:end], planes[2 * C + 1, at, begin:end], planes[2 * C + 2, at, begin:end]
+    product[:], square[:] = 0, 0
+    for c in range(C):
+        B, Y, QB = behind[c, at, begin:end], planes[c, at, begin:end], planes[C + 1 + c, at, begin:end]
+        for x in range(width):
+            QB[x] = Q[x] * B[x]
+            product[x] += Y[x] * B[x]
+            square[x] += QB[x] * B[x]
