@@ -15,6 +15,8 @@ from torch import Tensor
 
 from pcdnet.config import ModelConfig
 from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.compiled import usable
+from pcdnet.model.compiled.problem import as_array
 from pcdnet.model.evidence import WINDOWS_BYTES, best_colour, colour_coefficients, error_fall
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
@@ -40,9 +42,10 @@ def solid(
     """Which candidates, alone over the background, lower the error in enough of their pixels (`config.min_solid`)."""
     C = images.shape[1]
     pictures, inside = canvas(images, geometry), inside_of(images, geometry, seen)
-    shared = bank.behind(images[0])[None] if own is None else own
-    behind = canvas(shared, geometry).expand(len(images), -1, -1, -1)
-    found = torch.zeros_like(candidates.exists)
+    behind = canvas(bank.behind(images[0])[None] if own is None else own, geometry)
+    if usable(images):
+        return _compiled(pictures, behind, inside, bank, sizes, geometry, candidates, config)
+    behind, found = behind.expand(len(images), -1, -1, -1), torch.zeros_like(candidates.exists)
     for size in sizes:
         h, w = size.box[2:]
         most = max(1, WINDOWS_BYTES // (h * w * C * images.element_size()))
@@ -56,6 +59,34 @@ def solid(
             share = (M * falls).sum(dim=(1, 2, 3)) / M.sum(dim=(1, 2, 3)).clamp(min=LEAST_AREA)
             found[b, t] = share >= config.min_solid
     return found
+
+
+def _compiled(
+    pictures: Float[Tensor, "B Y X C"],
+    behind: Float[Tensor, "b Y X C"],
+    inside: Float[Tensor, "B Y X 1"],
+    bank: PrototypeBank,
+    sizes: Sequence[Size],
+    geometry: Geometry,
+    candidates: Candidates,
+    config: ModelConfig,
+) -> Bool[Tensor, "B T"]:
+    """The same by compiled loops."""
+    from pcdnet.model.compiled.solidity import shares
+
+    boxes = torch.empty(len(bank.masks), 4, dtype=torch.long)
+    for size in sizes:
+        boxes[list(size.prototypes)] = torch.tensor(size.box)
+    my, mx = geometry.padding
+    found = shares(
+        (as_array(pictures.permute(0, 3, 1, 2)), as_array(behind.permute(0, 3, 1, 2)), as_array(inside[:1, ..., 0])),
+        (as_array(bank.prototypes), as_array(bank.masks)),
+        as_array(boxes),
+        (as_array(candidates.row + my), as_array(candidates.column + mx), as_array(candidates.exists)),
+        candidates.peaks,
+        (config.max_colour, LEAST_FALL, LEAST_AREA),
+    )
+    return candidates.exists & (torch.from_numpy(found) >= config.min_solid)
 
 
 def _some(candidates: Candidates, size: Size, most: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
