@@ -10,19 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 from pcdnet.model.composition import compose
-from pcdnet.model.evidence import Evidence
-from pcdnet.model.peaks import propose
-from pcdnet.model.refinement import refine
+from pcdnet.model.engine import Engine
 from pcdnet.model.selection import select
 
-STAGES: dict[str, Any] = {
-    "correlation": propose,
-    "canvas": Evidence.opening,
-    "selection": select,
-    "refinement": refine,
-    "composition": compose,
+STAGES: dict[str, tuple[Any, str]] = {
+    "correlation": (Engine.selection_input, "_place"),
+    "selection": (select, "_place"),
+    "depth order": (Engine._in_order, "_place"),
+    "refinement": (Engine._refined, "_place"),
+    "composition": (compose, "_paint"),
 }
-"""The stage's name and the function whose cumulative time it is."""
+"""The stage's name, the function whose cumulative time it is, and who calls it: what refinement correlates, selects
+and orders anew counts as refinement."""
 
 
 def seconds(call: Callable[[], object], repeats: int = 7) -> float:
@@ -37,8 +36,7 @@ def seconds(call: Callable[[], object], repeats: int = 7) -> float:
 
 
 def shares(call: Callable[[], object], repeats: int = 5) -> dict[str, float]:
-    """The share of each stage in a call's time; selection inside refinement counts as refinement, and laying out
-    the canvases, which selection then only touches window by window, counts apart."""
+    """The share of each stage in a call's time."""
     call()
     profile = cProfile.Profile()
     profile.enable()
@@ -48,16 +46,9 @@ def shares(call: Callable[[], object], repeats: int = 5) -> dict[str, float]:
     stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     total = max(row[3] for row in stats.values())
     result: dict[str, float] = {}
-    for stage, function in STAGES.items():
+    for stage, (function, caller) in STAGES.items():
         code = function.__code__
         rows = [row for key, row in stats.items() if (key[0], key[2]) == (code.co_filename, code.co_name)]
-        time_taken = sum(row[3] for row in rows)
-        if stage in ("canvas", "selection"):
-            # Only what the network's own search calls; what refinement selects anew is counted there.
-            calls = [by for row in rows for caller, by in row[4].items() if caller[2] in ("_place", "select")]
-            time_taken = sum(by[3] for by in calls)
-        if stage == "selection":
-            time_taken -= result["canvas"] * total
-        result[stage] = time_taken / total
+        result[stage] = sum(by[3] for row in rows for key, by in row[4].items() if key[2] == caller) / total
     result["rest"] = 1 - sum(result.values())
     return result
