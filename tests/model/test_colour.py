@@ -10,7 +10,14 @@ from torch import nn
 
 from pcdnet.config import Background, ModelConfig
 from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.colour import ColourNetwork, NetworkColours, Palette, least_squares_colours, network_colours
+from pcdnet.model.colour import (
+    ColourNetwork,
+    NetworkColours,
+    Palette,
+    first_of_best,
+    least_squares_colours,
+    network_colours,
+)
 from pcdnet.model.evidence import Quadratics
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.plan import SearchPlan
@@ -62,7 +69,7 @@ def test_the_best_candidate_is_the_allowed_one_of_the_largest_error_reduction(
     found, palette = quadratics(rng, 6, 9), Palette(limit)
     allowed = torch.rand(6, 9, generator=rng) > 0.4
     allowed[:, 0] = True
-    best = palette.best(found, allowed)
+    best = palette.best(found, allowed, torch.arange(9).expand(6, 9))
     for b in range(6):
         reductions = []
         for t in range(9):
@@ -73,6 +80,13 @@ def test_the_best_candidate_is_the_allowed_one_of_the_largest_error_reduction(
             reductions.append(float((2 * a * colour - q * colour * colour).sum() - k))
         assert allowed[b, best[b]]
         assert reductions[best[b]] == pytest.approx(max(reductions[t] for t in range(9) if allowed[b, t]))
+
+
+def test_of_candidates_that_are_as_good_the_first_by_place_counts() -> None:
+    reductions = torch.tensor([[5.0, 10.0, 9.995, 10.001, 9.9], [-1.0, -torch.inf, -1.0001, -3.0, -torch.inf]])
+    place = torch.tensor([[0, 9, 4, 8, 1], [7, 0, 3, 1, 2]])
+    assert first_of_best(reductions, place).tolist() == [2, 2]
+    assert first_of_best(torch.full((1, 3), -torch.inf), torch.tensor([[2, 1, 0]])).shape == (1,)
 
 
 def test_colouring_only_what_can_win_chooses_as_colouring_everything(rng: torch.Generator) -> None:
@@ -94,7 +108,7 @@ def test_colouring_only_what_can_win_chooses_as_colouring_everything(rng: torch.
     allowed = torch.rand(B, T, generator=rng) > 0.3
     with torch.no_grad():
         lazy = NetworkColours(network, images, plan, candidates)
-        best = lazy.best(found, allowed)
+        best = lazy.best(found, allowed, torch.arange(T).expand(B, T))
         eager = NetworkColours(network, images, plan, candidates)
         image = torch.arange(B)[:, None].expand(B, T).reshape(-1)
         every = eager.colours(found, image, torch.arange(T).repeat(B)).view(B, T, 3)

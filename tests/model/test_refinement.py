@@ -8,6 +8,8 @@ import torch
 from pcdnet.config import Background
 from pcdnet.data import tetrominoes
 from pcdnet.model import refinement
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.network import PCDNet
 from pcdnet.model.refinement import LEAST_CHANGE, MAX_DOUBTFUL_TO_RESTART, better, refine, sweep, unexplained
 from pcdnet.model.selection import EMPTY, Selection, SelectionInput, select
 from tests.model.models import SIZE, on_canvas, random_model, true_model
@@ -35,6 +37,20 @@ def test_refinement_fixes_what_greedy_gets_wrong() -> None:
     assert wrong
     assert all(b.error <= a.error + 1e-3 for a, b in zip(greedy, refined, strict=True))
     assert sum(refined[n].error > 1 for n in wrong) <= len(wrong) // 4
+
+
+def test_the_order_of_the_prototypes_makes_no_difference() -> None:
+    """Things that touch in one colour can often be cut in several ways: all banks of the same shapes take the same."""
+    scenes, model = tetrominoes.generate(400, seed=8), true_model()
+    bank, order = model.bank(), torch.randperm(19, generator=torch.Generator().manual_seed(1))
+    noise = 1e-4 * torch.randn(bank.prototypes.shape, generator=torch.Generator().manual_seed(2))
+    other = PCDNet.from_bank(PrototypeBank(bank.prototypes[order] + noise, bank.masks[order]), model.config)
+    different = sum(
+        {(int(order[p]), *place) for p, place in zip(two.prototype_ids, two.positions.tolist(), strict=True)}
+        != {(int(p), *place) for p, place in zip(one.prototype_ids, one.positions.tolist(), strict=True)}
+        for one, two in zip(model.decompose_all(scenes.images), other.decompose_all(scenes.images), strict=True)
+    )
+    assert different == 0
 
 
 @pytest.mark.parametrize("background", ["still", "black"])

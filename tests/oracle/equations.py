@@ -19,7 +19,7 @@ Network = Callable[[Tensor, int, int, int], Tensor]
 """From the masked image, the prototype and the position of its frame to a colour."""
 DEEPER, SWEEPS, CROWD, LEAST_CHANGE = 4, 2, 8, 1e-3
 REACH, LEAST_FALL = 0.25, 1e-3
-ORDERINGS, OPAQUE, SAME = 3, 0.5, 1e-6
+ORDERINGS, OPAQUE, SAME, TIE = 3, 0.5, 1e-6, 1e-3
 
 
 @dataclass
@@ -223,13 +223,26 @@ class Oracle:
             tries = [(t, *self.try_out(layers, t, [])) for t in free]
             if not tries:
                 break
-            t, left, colour = min(tries, key=lambda x: x[1])
+            t, left, colour = self.first_of_best(tries, error)
             gain = error - left
             if n >= len(script) and (gain < self.config.min_error_reduction or gain <= 0):
                 break
             layers.append(Layer(t, colour, gain))
             error = left
         return layers
+
+    def first_of_best(self, tries: list[tuple[int, float, Tensor]], error: float) -> tuple[int, float, Tensor]:
+        """The try that leaves least of the error; of those that do as well the first by where it is opaque."""
+        most = max(error - left for _, left, _ in tries)
+        return min((x for x in tries if error - x[1] >= most - TIE * abs(most)), key=lambda x: self.place(x[0]))
+
+    def place(self, t: int) -> tuple[int, int, int, int, list[bool], int]:
+        """Top and left of the opaque part of a candidate, its shape, and the candidate's number."""
+        c = self.candidates[t]
+        opaque = self.M[c.prototype] > OPAQUE
+        (top, left), (bottom, right) = opaque.nonzero().amin(0).tolist(), opaque.nonzero().amax(0).tolist()
+        shape = opaque[top : bottom + 1, left : right + 1]
+        return c.row + top, c.column + left, *shape.shape, shape.flatten().tolist(), t
 
     # --- refinement ----------------------------------------------------------------------------------------
 
@@ -292,7 +305,7 @@ class Oracle:
             without = self.error(front + back)
             gain_now = without - self.error([*front, layer, *back])
             near = [t for t in range(len(self.candidates)) if t not in taken and self.touch(t, layer.index)]
-            t, left, colour = min(((t, *self.try_out(front, t, back)) for t in near), key=lambda x: x[1])
+            t, left, colour = self.first_of_best([(t, *self.try_out(front, t, back)) for t in near], without)
             gain = without - left
             if max(gain, 0) - gain_now >= self.least:
                 now[n] = Layer(t, colour, gain) if gain > 0 else None

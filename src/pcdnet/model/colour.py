@@ -15,6 +15,9 @@ from pcdnet.model.peaks import Candidates
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.windows import Frames, Windows, canvas
 
+TIE = 1e-3
+"""Error reductions that differ by less than this share of them are as good as each other: what is learned is no more
+exact than that. Then the place decides, not the number of the prototype, and all banks of the same shapes agree."""
 COLOURED_AT_ONCE = 4
 """Candidates of one image that the network colours in one go."""
 
@@ -66,10 +69,13 @@ class Palette:
         """The colours of the named (image, candidate) pairs."""
         return self._closed_form(quadratics.at(image, candidate))
 
-    def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
-        """The allowed candidate of the largest error reduction, for every image; any where none is allowed."""
+    def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"], place: Int[Tensor, "B T"]) -> Int[Tensor, "B"]:
+        """The allowed candidate of the largest error reduction, for every image; any where none is allowed.
+
+        Of candidates whose reductions are the same but for a `TIE` the one of the least `place` counts.
+        """
         reductions = quadratics.error_reduction(self._closed_form(quadratics))
-        return torch.where(allowed, reductions, -torch.inf).argmax(dim=1)
+        return first_of_best(torch.where(allowed, reductions, -torch.inf), place)
 
     def subset(self, image: Int[Tensor, "n"]) -> Palette:
         """The palette for some of the images."""
@@ -81,11 +87,17 @@ class Palette:
         return colours
 
 
+def first_of_best(reductions: Float[Tensor, "B T"], place: Int[Tensor, "B T"]) -> Int[Tensor, "B"]:
+    """The candidate of the largest reduction, for every image; of several that are as good the first by place."""
+    most = reductions.amax(dim=1, keepdim=True)
+    return place.where(reductions >= most - TIE * most.abs(), torch.iinfo(place.dtype).max).argmin(dim=1)
+
+
 class NetworkColours(Palette):
     """The network's colours, asked for only where they can matter.
 
     No colour reduces the error more than the closed form's, so the closed form gives an upper bound. Candidates are
-    coloured best bound first until the best coloured one beats every bound: the same choice as colouring all.
+    coloured best bound first until no other can be as good as the best: the same choice as colouring all.
     """
 
     def __init__(
@@ -108,16 +120,16 @@ class NetworkColours(Palette):
         self._evaluate(image[unknown], candidate[unknown])
         return self._colours[image, candidate]
 
-    def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Int[Tensor, "B"]:
+    def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"], place: Int[Tensor, "B T"]) -> Int[Tensor, "B"]:
         bound = quadratics.bound()
         while True:
-            key = torch.where(self._known, quadratics.error_reduction(self._colours), bound)
-            best = torch.where(allowed, key, -torch.inf).argmax(dim=1, keepdim=True)
-            open_images = (~self._known & allowed).gather(1, best)[:, 0].nonzero()[:, 0]
+            known = torch.where(self._known & allowed, quadratics.error_reduction(self._colours), -torch.inf)
+            most = known.amax(dim=1, keepdim=True)
+            bounds = torch.where(~self._known & allowed, bound, -torch.inf)
+            open_images = ((bounds >= most - TIE * most.abs()) & (bounds > -torch.inf)).any(dim=1).nonzero()[:, 0]
             if len(open_images) == 0:
-                return best[:, 0]
-            bounds = torch.where(~self._known & allowed, bound, -torch.inf)[open_images]
-            best_bound, candidate = bounds.topk(min(COLOURED_AT_ONCE, bounds.shape[1]), dim=1)
+                return first_of_best(known, place)
+            best_bound, candidate = bounds[open_images].topk(min(COLOURED_AT_ONCE, bounds.shape[1]), dim=1)
             image = open_images[:, None].expand_as(candidate)[best_bound > -torch.inf]
             self._evaluate(image, candidate[best_bound > -torch.inf])
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.fft import next_fast_len
 from torch import Tensor
 
@@ -112,7 +112,7 @@ def fast_size(least: int) -> int:
     return 8 * int(next_fast_len(max(1, -(-least // 8)), real=True))
 
 
-def support(masks: Float[Tensor, "P h w"]) -> list[Box]:
+def support(masks: Float[Tensor, "P h w"] | Bool[Tensor, "P h w"]) -> list[Box]:
     """The box around each mask's non-zero pixels; one pixel where there is none."""
     boxes = []
     for rows, columns in zip((masks != 0).any(2).tolist(), (masks != 0).any(1).tolist(), strict=True):

@@ -7,7 +7,9 @@ nowhere else, and a model keeps it while its weights stay the same.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -17,8 +19,9 @@ from pcdnet.config import ModelConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.cells import CellLocalizer
 from pcdnet.model.compiled import usable
+from pcdnet.model.composition import OPAQUE
 from pcdnet.model.evidence import EvidenceKernels
-from pcdnet.model.geometry import Geometry
+from pcdnet.model.geometry import Box, Geometry, support
 from pcdnet.model.localization import ErrorReductionLocalizer, PhaseLocalizer
 from pcdnet.model.peaks import Candidates, in_portions, propose, to_candidates
 from pcdnet.model.sizes import Size, like_sizes
@@ -29,6 +32,8 @@ AREA_SLACK = 1e-4
 """Share of the area that must be visible, or in the image, which may be missing, so that rounding does not matter."""
 LEAST_SEEN = 0.25
 """Share of a candidate in the image, at least, that nothing must always hide."""
+PLACES, SHAPES = 1 << 24, 1 << 12
+"""More than an image has columns, and than a bank has prototypes."""
 MAX_PLANS = 4
 """Image sizes whose plans a model keeps."""
 
@@ -58,6 +63,10 @@ class SearchPlan:
     """The prototypes in groups of like sizes, with boxes in the tight frame."""
     boxes: Int[Tensor, "P 4"]
     """Top, left, height and width of the box around every mask, in the tight frame."""
+    corner: Int[Tensor, "P 2"]
+    """Top and left of the box around what is opaque of every mask, in the tight frame."""
+    rank: Int[Tensor, "P"]
+    """The number of every prototype if they are sorted by the shape of what is opaque, whatever their order is."""
     behind: Float[Tensor, "1 Y X C"] | None
     """The background on a padded canvas; None stands for black."""
     seen: Float[Tensor, "1 1 H W"] | None = None
@@ -83,7 +92,7 @@ class SearchPlan:
         geometry = Geometry.for_overhang(image_size, tight.frame, config.overhang)
         (h, w), (my, mx), background = bank.frame, geometry.padding, tight.background
         kernels = EvidenceKernels(tight.prototypes, tight.masks, config.channels)
-        sizes = like_sizes(kernels.boxes)
+        sizes, opaque = like_sizes(kernels.boxes), support(tight.masks > OPAQUE)
         localizer: PhaseLocalizer | ErrorReductionLocalizer
         if config.localization == "phase":
             localizer, cells = PhaseLocalizer(tight, geometry, config.template), None
@@ -102,9 +111,21 @@ class SearchPlan:
             kernels=kernels,
             sizes=sizes,
             boxes=torch.tensor(kernels.boxes, device=tight.masks.device),
+            corner=torch.tensor(opaque, device=tight.masks.device)[:, :2],
+            rank=_rank(tight.masks, opaque),
             behind=None if background is None else canvas(background[None], geometry),
             seen=seen,
         )
+
+    def place_of(self, row: Any, column: Any, peaks: int) -> Any:
+        """Where the opaque part of candidates (*any T) begins, by row, column and shape, as one number each.
+
+        Of candidates that are as good as each other the one of the least number counts.
+        """
+        numbers: list[Any] = [x.repeat_interleave(peaks) for x in (*self.corner.unbind(1), self.rank)]
+        # Values of an ONNX graph are added to arrays.
+        top, left, rank = numbers if isinstance(row, Tensor) else [x.cpu().numpy() for x in numbers]
+        return ((row + top) * PLACES + column + left) * SHAPES + rank
 
     @property
     def min_visible(self) -> float:
@@ -220,6 +241,17 @@ class PlanCache:
                     self.plans.pop(next(iter(self.plans)))
                 self.plans[image_size] = SearchPlan.derive(self.weights.clamped(), image_size, config, self.seen)
         return self.plans[image_size]
+
+
+def _rank(masks: Float[Tensor, "P h w"], boxes: Sequence[Box]) -> Int[Tensor, "P"]:
+    """The number of every prototype, sorted by size and shape of its opaque part."""
+    shapes = [
+        (box.height, box.width, (box.cut(mask) > OPAQUE).flatten().tolist())
+        for mask, box in zip(masks, boxes, strict=True)
+    ]
+    rank = torch.empty(len(shapes), dtype=torch.long)
+    rank[sorted(range(len(shapes)), key=shapes.__getitem__)] = torch.arange(len(shapes))
+    return rank.to(masks.device)
 
 
 def _same(one: Tensor | None, two: Tensor | None) -> bool:

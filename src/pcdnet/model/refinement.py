@@ -185,6 +185,7 @@ def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     evidence = Evidence.opening(given.images, given.plan.geometry, behind, given.plan.seen)
     quadratics = given.unmeasured()
     available = given.candidates.exists.clone()
+    place = given.place()
     chosen, slot = exists.nonzero(as_tuple=True)
     available[chosen, script[chosen, slot]] = False
     doubtful = exists & _doubtful(given, left)
@@ -205,7 +206,7 @@ def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
             candidate, which = allowed.T.nonzero(as_tuple=True)
             given.measure(quadratics, evidence, which, candidate)
             allowed = given.visible(quadratics, allowed)
-            best = given.palette.best(quadratics, allowed)[image]
+            best = given.palette.best(quadratics, allowed, place)[image]
             colour = given.palette.colours(quadratics, image, best)
             now = quadratics.at(image, current).error_reduction(colours[image, n])
             then = quadratics.at(image, best).error_reduction(colour).where(allowed[image, best], 0)

@@ -62,6 +62,12 @@ class SelectionInput:
         where = self.candidates
         return Windows(self.plan.geometry, image, where.row[image, candidate], where.column[image, candidate])
 
+    def place(self) -> Int[Tensor, "B T"]:
+        """Which of candidates that are as good as each other counts: the one of the least."""
+        where = self.candidates
+        place: Tensor = self.plan.place_of(where.row, where.column, where.peaks)
+        return place
+
     def unmeasured(self) -> Quadratics:
         """Coefficients of all candidates, none of them measured yet."""
         (B, C), T = self.images.shape[:2], self.candidates.row.shape[1]
@@ -143,6 +149,7 @@ def select(given: SelectionInput, script: Int[Tensor, "B N"] | None = None, *, a
     )
     script = result.candidate.clone() if script is None else script
     before, best, reduction = images.new_zeros(B, T), torch.zeros_like(alive), images.new_zeros(B)
+    place = given.place()
     for n in range(N):
         # Transposed, pairs come out sorted by candidate, and so by prototype.
         candidate, row = stale.T.nonzero(as_tuple=True)
@@ -157,7 +164,7 @@ def select(given: SelectionInput, script: Int[Tensor, "B N"] | None = None, *, a
                 result.advantage[alive, n - 1] = reduction - taken.where(rival, 0).amax(dim=1).clamp(min=0)
             before = after
         allowed = given.visible(quadratics, available)
-        best = given.palette.best(quadratics, allowed)[alive]
+        best = given.palette.best(quadratics, allowed, place)[alive]
         forced = script[alive, n] != EMPTY
         best = torch.where(forced, script[alive, n], best)
         colour = given.palette.colours(quadratics, alive, best)
@@ -197,6 +204,7 @@ def as_arrays(given: SelectionInput, behind: Float[Tensor, "b Y X C"] | None) ->
         as_array(plan.kernels.stack(over_black=behind is None)),
         as_array(plan.boxes),
         (as_array(candidates.row + my), as_array(candidates.column + mx), as_array(candidates.exists)),
+        as_array(given.place()),
         candidates.peaks,
         limits,
         as_array(none.flatten(1) if given.min_area is None else given.min_area),

@@ -32,6 +32,8 @@ class Problem:
     """Of every prototype top, left, height and width of the box around its mask (P 4)."""
     places: tuple[Array, Array, Array]
     """Of every candidate (B T) row and column of its frame on the canvas, and whether it exists."""
+    place: Array
+    """Of candidates (B T) that are as good as each other the one of the least counts."""
     peaks: int
     """Candidates of a prototype."""
     colours: tuple[float, float]

@@ -8,7 +8,7 @@ import numpy as np
 
 from pcdnet.model.compiled import compiled, share
 from pcdnet.model.compiled.problem import Array, Problem
-from pcdnet.model.compiled.selection import enclose, follow, measure, occlude, reduction, touched
+from pcdnet.model.compiled.selection import enclose, first_of_best, follow, measure, occlude, reduction, touched
 
 
 def sweep(problem: Problem, images: Array, inside: Array, colour: Array, script: Array, least: float) -> Array:
@@ -25,6 +25,7 @@ def sweep(problem: Problem, images: Array, inside: Array, colour: Array, script:
             problem.kernels,
             problem.boxes,
             problem.places,
+            problem.place,
             problem.peaks,
             problem.colours,
             problem.area,
@@ -47,6 +48,7 @@ def _sweep(
     kernels: Array,
     boxes: Array,
     places: tuple[Array, Array, Array],
+    place: Array,
     peaks: int,
     colours: tuple[float, float],
     area: Array,
@@ -64,7 +66,7 @@ def _sweep(
         np.zeros(C, kind),
         np.zeros(C, kind),
     )
-    sides, near = np.zeros((4, T), np.int64), np.zeros(T, np.bool_)
+    sides, near, worth = np.zeros((4, T), np.int64), np.zeros(T, np.bool_), np.zeros(T, kind)
     for b in range(ends[0], ends[1]):
         script, available = revised[b], exists[b].copy()
         enclose(boxes, peaks, row[b], column[b], sides)
@@ -96,24 +98,20 @@ def _sweep(
             its[:] = colour[b, n]
             if doubtful[n]:
                 available[t] = True
-                best, most = -1, -np.inf
-                near[:] = False
+                near[:], worth[:] = False, -np.inf
                 touched(sides, t, available, near)
                 for other in range(T):
                     if not near[other]:
                         continue
                     p = other // peaks
                     measure(planes, kernels[p], boxes[p], row[b, other], column[b, other], C, values[other])
-                    if area.size and values[other, C + 1] < area[b, other]:
-                        continue
-                    removed = reduction(values[other], C, colours, mine)
-                    if removed > most:
-                        best, most = other, removed
-                then = 0.0 if best < 0 else max(most, 0.0)
+                    if area.size == 0 or values[other, C + 1] >= area[b, other]:
+                        worth[other] = reduction(values[other], C, colours, mine)
+                best = first_of_best(worth, place[b])
+                then = max(worth[best], 0.0)
                 if then - _given(values[t], C, its) >= least:
                     script[n] = best if then > 0 else -1
-                    if best >= 0:
-                        reduction(values[best], C, colours, its)
+                    reduction(values[best], C, colours, its)
             t = script[n]
             if t >= 0:
                 available[t] = False

@@ -13,8 +13,8 @@ import numpy as np
 from pcdnet.model.compiled import compiled, share
 from pcdnet.model.compiled.problem import Array, Problem
 
-TINY = 1e-12
-"""As in `evidence`."""
+TINY, TIE = 1e-12, 1e-3
+"""As in `evidence` and in `colour`."""
 
 
 def select(
@@ -34,6 +34,7 @@ def select(
             problem.kernels,
             problem.boxes,
             problem.places,
+            problem.place,
             problem.peaks,
             problem.colours,
             problem.area,
@@ -56,6 +57,7 @@ def _select(
     kernels: Array,
     boxes: Array,
     places: tuple[Array, Array, Array],
+    place: Array,
     peaks: int,
     colours: tuple[float, float],
     area: Array,
@@ -97,7 +99,7 @@ def _select(
             if advantages and last >= 0:
                 advantage[b, n - 1] = reductions[b, n - 1] - taken
             if not forced:
-                best = _largest(worth)
+                best = first_of_best(worth, place[b])
                 if not (worth[best] >= least and worth[best] > 0):
                     break
             reductions[b, n] = reduction(values[best], C, colours, mine)
@@ -109,10 +111,14 @@ def _select(
 
 
 @compiled
-def _largest(values: Array) -> int:
-    best = 0
-    for t in range(1, len(values)):
-        if values[t] > values[best]:
+def first_of_best(worth: Array, place: Array) -> int:
+    """The candidate of the largest error reduction; of several that are as good the first by place."""
+    most, best = worth[0], -1
+    for t in range(1, len(worth)):
+        most = max(most, worth[t])
+    least = most - TIE * abs(most)
+    for t in range(len(worth)):
+        if worth[t] >= least and (best < 0 or place[t] < place[best]):
             best = t
     return best
 

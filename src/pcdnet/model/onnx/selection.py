@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pcdnet.model.colour import TIE
 from pcdnet.model.composition import OPAQUE, painted_behind
 from pcdnet.model.evidence import best_colour, error_reduction_of
 from pcdnet.model.onnx.evidence import EvidenceGraph, cells
@@ -105,6 +106,7 @@ class _Walk:
         box = plan.boxes.cpu().numpy().repeat(K, axis=0)
         self._top, self._left = places.row + box[:, 0], places.column + box[:, 1]
         self._bottom, self._right = self._top + box[:, 2], self._left + box[:, 3]
+        self._place = plan.place_of(places.row, places.column, K)
         planes = self._evidence.opening(images)
         picture = graph.constant(np.array([0.0] * C + [1.0, 0.0])).expand(batch * Y * X, C + 2)
         measured = self._evidence.measure(planes, self._cell, self._prototype)
@@ -122,7 +124,9 @@ class _Walk:
         colours = best_colour(a, q, config.max_colour) if self._colours is None else self._colours
         allowed = left & (visible >= self._least) if config.min_visible > 0 else left
         reductions = where(allowed, error_reduction_of(a, q, k, colours), -np.inf)
-        best = node("ArgMax", reductions, attributes={"axis": 1}, dtype=INT)
+        most = reductions.amax(1).unsqueeze(1)
+        place = where(reductions >= most - node("Abs", most) * TIE, self._place, np.iinfo(np.int64).max)
+        best = node("ArgMin", place, attributes={"axis": 1}, dtype=INT)
         reduction = reductions.gather(1, best)
         pays = (reduction >= config.min_error_reduction) & (reduction > 0)
         chosen = best.reshape(-1) + np.arange(B) * T
