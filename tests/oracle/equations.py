@@ -254,7 +254,9 @@ class Oracle:
             doubtful = [x for x in layers if self.doubtful(x, picture)]
             if self.error(layers) < self.least or len(doubtful) > CROWD:
                 break
-            new = max(restarts(layers, doubtful), key=_total, default=layers)
+            tries = [*restarts(layers, doubtful)] or [layers]
+            most = max(map(_total, tries))
+            new = next(x for x in tries if _total(x) >= most - TIE * abs(most))
             if _total(new) - _total(layers) >= LEAST_CHANGE:
                 layers = new
         return layers
@@ -268,9 +270,12 @@ class Oracle:
     def with_each_rival(self, layers: list[Layer], doubtful: list[Layer]) -> Iterator[list[Layer]]:
         """The image searched again behind each of the candidates that explain most in front of all objects."""
         now = self.error(layers)
-        tries = [(now - self.try_out([], t, layers)[0], t) for t in range(len(self.candidates))]
-        for gain, t in sorted(tries, reverse=True)[: self.config.restarts]:
-            if gain >= self.least:
+        tries = [(t, *self.try_out([], t, layers)) for t in range(len(self.candidates))]
+        for _ in range(min(self.config.restarts, len(tries))):
+            rival = self.first_of_best(tries, now)
+            tries.remove(rival)
+            t = rival[0]
+            if now - rival[1] >= self.least:
                 kept = [x.index for x in layers if not self.touch(x.index, t)]
                 yield self.sweep(self.select([t, *kept][: self.config.max_objects], set()))
 

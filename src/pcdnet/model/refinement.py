@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from pcdnet.model.colour import first_of_best
 from pcdnet.model.compiled import usable
 from pcdnet.model.compiled.problem import as_array
 from pcdnet.model.composition import paint
@@ -137,9 +138,13 @@ def _with_each_rival(given: SelectionInput, selection: Selection, restarts: int)
     colour = given.palette.colours(quadratics, image, candidate)
     worth = torch.full_like(quadratics.q, -torch.inf)
     worth[image, candidate] = quadratics.at(image, candidate).error_reduction(colour)
-    most, rival = worth.topk(min(restarts, worth.shape[1]), dim=1)
-    image, slot = (most >= _least(given)).nonzero(as_tuple=True)
-    part, first = given.subset(image), rival[image, slot]
+    place, every, rivals = given.place(), torch.arange(len(worth), device=worth.device), []
+    for _ in range(restarts):
+        rival = first_of_best(worth, place)
+        rivals.append(torch.where(worth[every, rival] >= _least(given), rival, EMPTY))
+        worth[every, rival] = -torch.inf
+    image, slot = (torch.stack(rivals, dim=1) != EMPTY).nonzero(as_tuple=True)
+    part, first = given.subset(image), torch.stack(rivals, dim=1)[image, slot]
     kept = _kept(part, selection.candidate[image], first)
     return _Restarts(image, part, torch.cat([first[:, None], kept], dim=1)[:, : kept.shape[1]])
 
@@ -161,12 +166,13 @@ def _few(doubtful: Bool[Tensor, "B N"]) -> Bool[Tensor, "B"]:
 
 
 def _best(selection: Selection, row: Int[Tensor, "m"], rows: int) -> tuple[Int[Tensor, "k"], Int[Tensor, "k"]]:
-    """The rows, of so many, that selections are for, and the selection of each that reduces the error most."""
-    worth = selection.error_reduction.sum(dim=1)
+    """The rows, of so many, that selections are for, and the selection of each that reduces the error most, or is the
+    first that does as well."""
+    worth, number = selection.error_reduction.sum(dim=1), torch.arange(len(row), device=row.device)
     table = worth.new_full((rows, len(row)), -torch.inf)
-    table[row, torch.arange(len(row), device=row.device)] = worth
-    most, best = table.max(dim=1)
-    tried = (most > -torch.inf).nonzero()[:, 0]
+    table[row, number] = worth
+    best = first_of_best(table, number.expand_as(table))
+    tried = (table.amax(dim=1) > -torch.inf).nonzero()[:, 0]
     return tried, best[tried]
 
 
