@@ -92,6 +92,20 @@ def test_centring_moves_a_prototype_and_what_the_optimizer_knows_of_it() -> None
     assert centre(model, optimizer) == []
 
 
+def test_of_a_prototype_from_rim_to_rim_the_largest_part_is_centred() -> None:
+    """A slice of the next thing at the other rim would keep it off the centre for ever."""
+    prototypes, masks = true_bank()
+    square = 18
+    prototypes[square], masks[square] = prototypes[square].roll(8, 0), masks[square].roll(8, 0)
+    prototypes[square, :2, 8:12], masks[square, :2, 8:12] = 1.0, 1.0
+    model, optimizer = model_of(prototypes, masks)
+    assert square not in centre(model, optimizer)
+    assert square in centre(model, optimizer, by_parts=True)
+    true = true_bank()
+    assert torch.equal(model.prototypes[square, 7:18], true[0][square, 7:18])
+    assert square not in centre(model, optimizer, by_parts=True)
+
+
 def test_a_shape_is_like_itself_wherever_it_lies_in_its_frame() -> None:
     prototypes, masks = true_bank()
     square = prototypes[18:19]

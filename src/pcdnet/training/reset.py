@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
+from scipy import ndimage
 from torch import Tensor
 
 from pcdnet.config import TrainConfig
@@ -99,7 +101,8 @@ def reset_prototypes(
     model: PCDNet, optimizer: torch.optim.Adam, health: Health, config: TrainConfig, step: int, rng: torch.Generator
 ) -> list[Event]:
     """Centre the prototypes and, where it pays, reset one; the events say what was done."""
-    events = [Event(step, "centre", p, p) for p in centre(model, optimizer)]
+    noisy = step <= 2 * config.noise_steps  # what it leaves takes as long to go
+    events = [Event(step, "centre", p, p) for p in centre(model, optimizer, by_parts=not noisy)]
     rested = (step - health.changed >= 2 * config.reset_every) | (health.changed == 0)
     value, error = health.value.where(rested, torch.inf), health.error.where(rested, 0)
     target, source = int(value.argmin()), int(error.argmax())
@@ -124,9 +127,11 @@ def likeness(bank: PrototypeBank) -> Float[Tensor, "P P"]:
 
 
 @torch.no_grad()
-def centre(model: PCDNet, optimizer: torch.optim.Adam) -> list[int]:
+def centre(model: PCDNet, optimizer: torch.optim.Adam, *, by_parts: bool = False) -> list[int]:
     """Move prototypes whose mask lies off the centre of its frame back to it; which were moved.
 
+    With `by_parts`, of one that reaches from rim to rim the largest part counts: it holds more than one thing, or a
+    slice of the next. While prototypes get noise it would be noise that reaches so far.
     What moves in at the rim is empty, and what faintly lay at the other rim is lost; the rest is painted as before,
     since the positions at which it is found move the other way.
     """
@@ -135,7 +140,9 @@ def centre(model: PCDNet, optimizer: torch.optim.Adam) -> list[int]:
     painted = bank.prototypes * bank.masks
     solid = painted > SOLID * painted.amax(dim=(1, 2), keepdim=True)
     h, w = bank.frame
-    for p, box in enumerate(support(solid.float())):
+    for p, box in enumerate(support(solid)):
+        if by_parts and (box.height == h or box.width == w):
+            box = support(_largest_part(solid[p], painted[p])[None])[0]
         down, right = (h - box.height) // 2 - box.top, (w - box.width) // 2 - box.left
         if not solid[p].any() or (down == 0 and right == 0):
             continue
@@ -146,6 +153,13 @@ def centre(model: PCDNet, optimizer: torch.optim.Adam) -> list[int]:
                     _shift(optimizer.state[values][name][p], down, right)
         moved.append(p)
     return moved
+
+
+def _largest_part(solid: Bool[Tensor, "h w"], painted: Float[Tensor, "h w"]) -> Bool[Tensor, "h w"]:
+    """The solid pixels that hang together, corners included, and are painted most of all such parts."""
+    parts, count = ndimage.label(solid.cpu().numpy(), structure=np.ones((3, 3)))
+    sums = ndimage.sum_labels(painted.cpu().numpy(), parts, np.arange(1, count + 1))
+    return torch.from_numpy(parts == 1 + int(np.argmax(sums))).to(solid.device) if count else solid
 
 
 def _shift(frame: Float[Tensor, "h w"], down: int, right: int) -> None:
