@@ -39,10 +39,10 @@ def true_workbench(folder: Path) -> Workbench:
 
 
 @contextmanager
-def serving(workbench: Workbench, *, local: bool = True) -> Iterator[str]:
-    """The address of a server in a thread of this process."""
+def serving(workbench: Workbench, **options: Any) -> Iterator[str]:
+    """The address of a server in a thread of this process; for the options see `create_app`."""
     with bind("127.0.0.1", 0) as bound:
-        server = make_server(create_app(workbench, local=local))
+        server = make_server(create_app(workbench, **options))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         while not server.started:

@@ -29,8 +29,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Workbench]:
     def interrupted(sockets: object) -> None:
         raise KeyboardInterrupt
 
-    def noted(workbench: Workbench, **_: Any) -> None:
+    def noted(workbench: Workbench, **_: Any) -> Any:
         made.append(workbench)
+        return SimpleNamespace(state=SimpleNamespace(desk=SimpleNamespace(idle=True)))
 
     monkeypatch.setattr("pcdnet.serve.app.create_app", noted)
     monkeypatch.setattr("pcdnet.serve.server.make_server", lambda _: SimpleNamespace(run=interrupted))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from httpx import Client
 
-from pcdnet.serve.guard import HEADERS, hostname
+from pcdnet.serve.access import hostname
+from pcdnet.serve.guard import HEADERS
 
 STRANGERS = ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "", "169.254.0.1"]
 

@@ -14,7 +14,8 @@ import pytest
 import pcdnet.cli.serve
 from pcdnet.cli.serve import Serve
 from pcdnet.errors import PcdnetError
-from pcdnet.serve.server import address, bind, is_local
+from pcdnet.serve.access import is_local
+from pcdnet.serve.server import address, bind
 
 
 def test_a_taken_port_is_refused_with_one_that_is_free() -> None:
