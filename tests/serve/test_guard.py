@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from httpx import Client
 
-from pcdnet.serve.access import hostname
 from pcdnet.serve.guard import HEADERS
 
 STRANGERS = ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "", "169.254.0.1"]
@@ -69,18 +68,3 @@ def test_nobody_is_told_that_other_origins_may_ask(client: Client) -> None:
     answer = client.options("/api/names/0", headers=asked)
     assert answer.status_code == 403
     assert not [name for name in answer.headers if name.startswith("access-control")]
-
-
-@pytest.mark.parametrize(
-    ("host", "name"),
-    [
-        ("localhost", "localhost"),
-        ("LOCALHOST:8350", "localhost"),
-        ("127.0.0.1:1", "127.0.0.1"),
-        ("[::1]:8350", "[::1]"),
-        ("[::1]", "[::1]"),
-        ("a:b:c", "a:b:c"),
-    ],
-)
-def test_ports_are_no_part_of_a_name(host: str, name: str) -> None:
-    assert hostname(host) == name
