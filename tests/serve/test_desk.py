@@ -112,7 +112,10 @@ def test_a_thread_whose_client_has_gone_is_free_when_its_work_is_done() -> None:
 
 def test_quick_work_does_not_wait_for_large_work() -> None:
     async def law(desk: Desk, event: threading.Event) -> None:
-        large = [asyncio.ensure_future(desk.do(lambda: Large(lambda: event.wait(5)), stays)) for _ in range(4)]
+        def work() -> bool | Large[bool]:
+            return Large(lambda: event.wait(5))
+
+        large = [asyncio.ensure_future(desk.do(work, stays)) for _ in range(4)]
         await asyncio.sleep(0.01)
         assert await asyncio.wait_for(desk.do(lambda: "quick", stays), 1) == "quick"
         event.set()

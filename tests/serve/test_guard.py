@@ -38,6 +38,7 @@ def test_a_name_that_was_pointed_at_this_machine_gets_nothing(client: Client, ho
         {"Origin": "null"},
         {"Origin": "http://127.0.0.1:1"},
         {"Origin": "http://localhost"},
+        {"Origin": "https://127.0.0.1"},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
     ],
@@ -59,6 +60,7 @@ def test_our_own_page_and_programs_are_let_through(client: Client, site: str) ->
         {},
         {"Origin": site, "Sec-Fetch-Site": "same-origin"},
         {"Host": f"localhost:{port}", "Origin": f"http://localhost:{port}"},
+        {"Host": "localhost", "Origin": "https://localhost", "Sec-Fetch-Site": "same-origin"},
     ):
         assert client.post("/api/decompose", json={"sample": 0}, headers=headers).status_code == 200
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,13 +13,21 @@ import pytest
 
 from pcdnet.serve import guard
 from pcdnet.serve.limits import (
+    HELD_BYTES,
+    LEAST_RATE,
     MOST_BYTES,
+    MOST_CONNECTIONS,
+    MOST_DECODED,
     MOST_OBJECTS,
     MOST_PAINTED,
     MOST_PIXELS,
     MOST_VALUES,
+    MOST_WAITING,
+    PATIENCE,
     PICTURE_BYTES,
     SCENE_BYTES,
+    WORDS_BYTES,
+    in_words,
     most_bytes,
     painted_pixels,
 )
@@ -115,6 +124,14 @@ def test_every_route_has_its_limit_of_bytes(client: httpx.Client, path: str, kin
     head = {"Content-Type": kind, "Content-Length": f"{most + 1}"}
     answer = client.post(path, content=iter([b"x" * (most + 1)]), headers=head)
     assert f"{most >> 20} MiB" in (said := refused(answer, 413)) or f"{most >> 10} KiB" in said or "1.5 MiB" in said
+
+
+def test_the_limits_are_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
+    numbers = (MOST_OBJECTS, MOST_PIXELS, MOST_PAINTED, MOST_DECODED, MOST_VALUES, MOST_WAITING, MOST_CONNECTIONS)
+    sizes = (MOST_BYTES, PICTURE_BYTES, SCENE_BYTES, SCENE_BYTES // 4, WORDS_BYTES, HELD_BYTES, LEAST_RATE)
+    for limit in (*(f"{number:,}" for number in numbers), *map(in_words, sizes), f"| {PATIENCE:g} |"):
+        assert limit in page
 
 
 def test_a_body_that_is_longer_than_allowed_is_not_read_to_its_end(client: httpx.Client) -> None:

@@ -36,7 +36,7 @@ def is_local(host: str) -> bool:
 def known_hosts(host: str, allowed: Iterable[str] = ()) -> frozenset[str]:
     """The names that a request to a server on an address may give it: those of loopback, the machine's, and others.
 
-    The machine's addresses are not among them: `Hosts.know` sees which one a request came to.
+    The machine's addresses are not among them: `is_known` sees which one a request came to.
     """
     own = [] if is_local(host) else [name := socket.gethostname(), f"{name.partition('.')[0]}.local", host]
     for name in (given := list(allowed)):
@@ -102,7 +102,7 @@ class Token:
 
     def opens(self, scope: Scope) -> bool:
         """Whether a browser opens a page with it."""
-        given = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=8).get("token", [""])
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])
         return scope["method"] == "GET" and hmac.compare_digest(_digest(given[0]), self._digest)
 
     def cookie(self, scope: Scope) -> str:

@@ -83,10 +83,14 @@ class Desk:
         left: Left = asyncio.get_running_loop().create_future()
 
         async def watch() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
+            reason: Exception = Gone()
+            try:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+            except Refusal as refused:  # of a body that nobody asked for
+                reason = refused
             if not left.done():
-                left.set_exception(Gone())
+                left.set_exception(reason)
 
         watching = asyncio.ensure_future(watch())
         self._lefts.add(left)

@@ -28,6 +28,9 @@ HEADERS = {
 }
 """What every answer says to browsers."""
 
+LONGEST_LENGTH = 15
+"""Digits of a Content-Length that is looked at."""
+
 _SAFE = ("GET", "HEAD")
 
 
@@ -85,11 +88,12 @@ class Guard:
             return Refusal(401, f"this server answers only those who have its token; {cure}")
         if scope["method"] not in _SAFE:
             origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
-            ours = origin is None or origin == f"{scope['scheme']}://{host}"
+            # There may be a proxy in front of us that speaks HTTPS.
+            ours = origin is None or origin in (f"http://{host}", f"https://{host}")
             if not ours or site not in ("same-origin", "none"):
                 return Refusal(403, "a page from elsewhere asked for this; use this server's own page, or a program")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > _most(scope):
+        if not length.isdecimal() or len(length) > LONGEST_LENGTH or int(length) > _most(scope):
             return too_large(_most(scope))
         return None
 
