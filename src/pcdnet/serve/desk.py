@@ -42,7 +42,7 @@ class Desk:
     def __init__(self, threads: int) -> None:
         """`threads` work on quick requests, and half as many on large ones.
 
-        Measured: two threads that work on one picture each do more than one whose operations take two cores.
+        In each, operations take one core. Measured with two: a request takes 42 ms of processor time instead of 4.
         """
         self._quick, self._large = Lane("quick", threads), Lane("large", max(1, threads // 2))
         self._lefts: set[Left] = set()
