@@ -1,6 +1,8 @@
-"""Serve: how long a request takes, alone and among many, and whether any fails.
+"""Serve: how long a request takes, alone and among many, whether any fails, and whether memory grows.
 
 usage: python -m benchmarks.serve [seconds]
+
+For hostile clients see benchmarks/attacks.py.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from rich.table import Table
 
 from benchmarks.models import tetromino_model
 from benchmarks.provenance import Start
+from benchmarks.serving import Process, served, tetromino_run
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
 from pcdnet.serve.app import create_app
@@ -30,6 +33,8 @@ from pcdnet.serve.workbench import Workbench
 
 CLIENTS = 32
 ALONE = 60
+MOMENTS = 8
+"""How often it is looked how much memory the server has."""
 
 
 def true_workbench(folder: Path) -> Workbench:
@@ -39,10 +44,10 @@ def true_workbench(folder: Path) -> Workbench:
 
 
 @contextmanager
-def serving(workbench: Workbench, *, local: bool = True) -> Iterator[str]:
-    """The address of a server in a thread of this process."""
+def serving(workbench: Workbench, **options: Any) -> Iterator[str]:
+    """The address of a server in a thread of this process; for the options see `create_app`."""
     with bind("127.0.0.1", 0) as bound:
-        server = make_server(create_app(workbench, local=local))
+        server = make_server(create_app(workbench, **options))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         while not server.started:
@@ -93,7 +98,7 @@ def alone(site: str, workbench: Workbench) -> dict[str, dict[str, float]]:
     return results
 
 
-def crowd(site: str, workbench: Workbench, seconds: float) -> dict[str, Any]:
+def crowd(process: Process, workbench: Workbench, seconds: float) -> dict[str, Any]:
     """Many clients at once, each asking again as soon as it is answered; every answer is checked."""
     files = [workbench.sample_file(n) for n in range(6)]
     expected = [workbench.decompose_file(content, "scene.png", fit=False).scene["objects"] for content in files]
@@ -102,7 +107,7 @@ def crowd(site: str, workbench: Workbench, seconds: float) -> dict[str, Any]:
     end = time.perf_counter() + seconds
 
     def client(first: int) -> None:
-        with httpx.Client(base_url=site, timeout=60) as own:
+        with httpx.Client(base_url=process.site, timeout=60) as own:
             n = first
             while time.perf_counter() < end:
                 start = time.perf_counter()
@@ -118,9 +123,15 @@ def crowd(site: str, workbench: Workbench, seconds: float) -> dict[str, Any]:
     threads = [threading.Thread(target=client, args=(n,)) for n in range(CLIENTS)]
     for thread in threads:
         thread.start()
+    memory = []
+    for _ in range(MOMENTS):  # in their middles, so that none is before the first answers or after the last
+        time.sleep(seconds / MOMENTS / 2)
+        memory.append(process.memory("VmRSS"))
+        time.sleep(seconds / MOMENTS / 2)
     for thread in threads:
         thread.join()
     return {
+        "memory_mib": memory,
         "clients": CLIENTS,
         "seconds": seconds,
         "requests": len(taken),
@@ -143,14 +154,16 @@ def main() -> None:
     start, seconds = Start.now(), parser().parse_args().seconds
     with tempfile.TemporaryDirectory() as folder:
         workbench = true_workbench(Path(folder))
-        with serving(workbench) as site:
-            single, many = alone(site, workbench), crowd(site, workbench, seconds)
+        with served(tetromino_run(Path(folder) / "run")) as process:
+            single, many = alone(process.site, workbench), crowd(process, workbench, seconds)
     table = Table(title="Requests for re-created Tetrominoes, milliseconds; client and server share the machine")
     for column in ("request", "median", "95 %", "longest"):
         table.add_column(column, justify="left" if column == "request" else "right")
     for name, row in {**single, f"decompose, {CLIENTS} clients": many}.items():
         table.add_row(name, *(f"{row[key]:.1f}" for key in ("median_ms", "p95_ms", "longest_ms")))
     Console(width=120).print(table)
+    figures = f"{many['requests_per_second']:.0f} requests/s, {many['errors']} errors"
+    print(f"{CLIENTS} clients: {figures}, MiB: {', '.join(f'{mib:.0f}' for mib in many['memory_mib'] if mib)}")
     rows = [{"request": name, **row} for name, row in single.items()]
     rows.append({"request": f"decompose, {CLIENTS} clients", **many})
     start.close({"benchmark": "serve", "seed": TEST_SEED, "rows": rows})

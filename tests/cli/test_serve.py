@@ -18,6 +18,7 @@ from pcdnet.serve.workbench import Workbench
 from tests.cli.conftest import Complaint
 from tests.runs import true_run
 
+TOKEN = "a-secret-of-letters-0123"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -29,8 +30,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Workbench]:
     def interrupted(sockets: object) -> None:
         raise KeyboardInterrupt
 
-    def noted(workbench: Workbench, **_: Any) -> None:
+    def noted(workbench: Workbench, **_: Any) -> Any:
         made.append(workbench)
+        return SimpleNamespace(state=SimpleNamespace(desk=SimpleNamespace(idle=True)))
 
     monkeypatch.setattr("pcdnet.serve.app.create_app", noted)
     monkeypatch.setattr("pcdnet.serve.server.make_server", lambda _: SimpleNamespace(run=interrupted))
@@ -84,3 +86,36 @@ def test_mistakes_name_their_cure(
     assert "--device cpu" in complaint("serve", trained, "--port", "0", "--device", "abacus")
     monkeypatch.setattr("pcdnet.cli.serve.NEEDED", ("no_such_package",))
     assert complaint("serve", trained).endswith("pip install 'pcdnet[serve]'\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "variable", "warning"),
+    [
+        ([], None, "every machine that reaches this one can look and edit, and nothing is encrypted; give a --token"),
+        (["--token", TOKEN], None, "every machine that has the token can look and edit, and nothing is encrypted\n"),
+        ([], TOKEN, "every machine that has the token can look and edit, and nothing is encrypted\n"),
+    ],
+)
+def test_who_lets_other_machines_in_is_warned(
+    options: list[str],
+    variable: str | None,
+    warning: str,
+    trained: Path,
+    served: list[Workbench],
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv("PCDNET_TOKEN", variable)
+    assert main(["serve", str(trained), "--port", "0", "--host", "0.0.0.0", *options]) == 0
+    printed, said = capsys.readouterr()
+    assert said.startswith(f"warning: serving on 0.0.0.0: {warning}")
+    assert said.count("\n") == 1
+    secret = variable or "".join(options[1:])
+    assert f":{printed.split(':')[2].split('/')[0]}/{secret and f'?token={secret}'}   next:" in printed
+
+
+def test_hosts_and_tokens_that_make_no_sense_are_refused(trained: Path, complaint: Complaint) -> None:
+    port = ("serve", trained, "--port", "0")
+    assert "use --allow-host lab.example.org" in complaint(*port, "--allow-host", "http://lab.example.org")
+    assert "a token of 5 characters can be guessed" in complaint(*port, "--token", "guess")

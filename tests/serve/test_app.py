@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 import json
 import re
+import socket
+import threading
+import time
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
+from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
@@ -24,8 +28,9 @@ from pcdnet.kinds import Kinds
 from pcdnet.model.inspection import inspect
 from pcdnet.model.plan import SearchPlan
 from pcdnet.names import Names
+from pcdnet.serve import messages
+from pcdnet.serve.limits import MOST_BYTES
 from pcdnet.serve.messages import Array
-from pcdnet.serve.pictures import MOST_BYTES
 from pcdnet.serve.workbench import Workbench
 
 Client = httpx.Client
@@ -234,7 +239,6 @@ def test_who_serves_to_others_lets_nobody_rename(workbench: Workbench, run: Path
         assert not client.get("/api/model").json()["renaming"]
         complaint(client.put("/api/names/0", json={"name": "mine"}), 403)
         assert Names.read(run, 19)[0] == "prototype 0"
-        assert client.get("/api/model", headers={"Host": "lab.example:80"}).status_code == 200
 
 
 def test_what_is_no_picture_is_refused(client: Client) -> None:
@@ -385,3 +389,77 @@ def test_many_who_ask_at_once_are_all_answered_rightly(client: Client, workbench
 
     with ThreadPoolExecutor(32) as pool:
         assert all(pool.map(work, range(32)))
+
+
+class Busy:
+    """A workbench that paints only when it is let."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.go = Mock(), threading.Event()
+        render = Workbench.render
+
+        def painted(bench: Workbench, scene: messages.Scene) -> messages.Explained:
+            self.begun(scene.name)
+            assert self.go.wait(10)
+            return render(bench, scene)
+
+        monkeypatch.setattr(Workbench, "render", painted)
+
+    @property
+    def names(self) -> list[str]:
+        """What it has begun to paint."""
+        return [call.args[0] for call in self.begun.call_args_list]
+
+
+def send(site: str, name: str) -> socket.socket:
+    """Ask for a scene, and do not wait for the answer."""
+    body = json.dumps({"size": [35, 35], "objects": [], "name": name})
+    head = "POST /api/render HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
+    where = urlsplit(site)
+    made = socket.create_connection((where.hostname or "", where.port or 0), timeout=10)
+    made.sendall(f"{head}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+    return made
+
+
+def test_what_nobody_waits_for_any_more_is_not_begun(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = Busy(monkeypatch)
+    with serving(workbench) as site:
+        first = send(site, "first")
+        while not busy.names:
+            time.sleep(0.01)
+        for n in range(20):
+            send(site, f"gone {n}").close()
+        last = send(site, "last")
+        time.sleep(0.3)
+        busy.go.set()
+        assert last.recv(12) == first.recv(12) == b"HTTP/1.1 200"
+        first.close()
+        last.close()
+    assert busy.names == ["first", "last"]
+
+
+def test_who_comes_when_too_many_wait_is_told_when_to_come_again(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = Busy(monkeypatch)
+    monkeypatch.setattr("pcdnet.serve.desk.MOST_WAITING", 3)
+    with serving(workbench) as site:
+        waiting = [send(site, "")]
+        while not busy.names:
+            time.sleep(0.01)
+        waiting += [send(site, "") for _ in range(3)]
+        time.sleep(0.2)
+        answer = httpx.post(f"{site}/api/render", json={"size": [35, 35], "objects": []})
+        assert "ask again in 2 seconds" in complaint(answer, 503)
+        assert answer.headers["retry-after"] == "2"
+        busy.go.set()
+        for one in waiting:
+            assert one.recv(12) == b"HTTP/1.1 200"
+            one.close()
+
+
+def test_a_body_that_nobody_asked_for_is_refused_quietly(site: str, caplog: pytest.LogCaptureFixture) -> None:
+    with httpx.Client(base_url=site) as client:
+        answer = client.request("GET", "/api/samples/0", content=iter([bytes(1 << 10)] * 64))
+        assert answer.status_code in (200, 413)
+    assert caplog.text == ""

@@ -18,7 +18,7 @@ from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.serve import messages
 from pcdnet.serve.messages import Array
-from pcdnet.serve.pictures import Refusal
+from pcdnet.serve.refusal import Refusal
 from pcdnet.serve.workbench import Workbench
 from tests.serve.conftest import make_own_workbench
 from tests.serve.test_app import complaint, scene_of, values

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.serve import serving
 from PIL import Image
 
+from pcdnet.serve.access import Token
 from pcdnet.serve.workbench import Workbench
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, from the extra dev")
@@ -442,3 +444,20 @@ def test_the_page_follows_the_light_of_the_system(visit: Any) -> None:
         brightness = [sum(int(part) for part in colour[4:-1].split(",")) for colour in (paper, ink)]
         assert (brightness[0] > brightness[1]) == (scheme == "light")
     page.emulate_media(color_scheme="null")
+
+
+def test_the_page_works_with_a_token_which_does_not_stay_in_the_address(browser: Any, workbench: Workbench) -> None:
+    secret = "a-secret-of-letters-0123"
+    with serving(workbench, token=Token(secret)) as where:
+        context = browser.new_context(viewport=WIDE)
+        page = context.new_page()
+        page.goto(f"{where}/?token={secret}")
+        page.wait_for_selector(READY)
+        page.wait_for_selector("#objects .row")
+        assert page.url == f"{where}/"
+        assert page.evaluate("document.cookie") == ""
+        page.goto(f"{where}/")
+        page.wait_for_selector("#objects .row")
+        stranger = browser.new_context().new_page()
+        assert stranger.goto(f"{where}/").status == 401
+        context.close()

@@ -12,7 +12,9 @@ from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
 from pcdnet.run import load
 from pcdnet.serve import pictures
-from pcdnet.serve.pictures import MOST_PIXELS, Refusal, checked, decoded, fitted, png
+from pcdnet.serve.limits import MOST_PIXELS
+from pcdnet.serve.pictures import checked, decoded, fitted, png
+from pcdnet.serve.refusal import Refusal
 from pcdnet.serve.workbench import Workbench
 from tests.runs import grey_run
 

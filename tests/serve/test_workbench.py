@@ -14,7 +14,7 @@ from pcdnet.run import Origin, RunFolder, load
 from pcdnet.scene import Scenes
 from pcdnet.serve import messages
 from pcdnet.serve.messages import Array
-from pcdnet.serve.pictures import Refusal
+from pcdnet.serve.refusal import Refusal
 from pcdnet.serve.workbench import OFFERED, SAMPLES, Workbench
 from tests.runs import true_run
 from tests.serve.conftest import make_grey_workbench

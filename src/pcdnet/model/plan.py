@@ -7,6 +7,7 @@ nowhere else, and a model keeps it while its weights stay the same.
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,7 @@ PLACES, SHAPES = 1 << 24, 1 << 12
 """More than an image has columns, and than a bank has prototypes."""
 MAX_PLANS = 4
 """Image sizes whose plans a model keeps."""
+_PLANNING = threading.Lock()  # a server's threads share a model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,16 +233,20 @@ class PlanCache:
     ) -> SearchPlan:
         """The plan for these weights as they are painted in evaluation: clamped to [0, 1]."""
         with torch.inference_mode(False), torch.no_grad():  # made in inference mode, it could not be used outside
-            same = self.weights is not None and self.weights.equals(weights) and _same(seen, self.seen)
-            if config != self.config or not same:
-                self.config, self.plans, self.seen = config, {}, None if seen is None else seen.clone()
-                self.weights = weights.map(lambda values: values.detach().clone())
-            assert self.weights is not None
-            if image_size not in self.plans:
-                while len(self.plans) >= MAX_PLANS:
-                    self.plans.pop(next(iter(self.plans)))
-                self.plans[image_size] = SearchPlan.derive(self.weights.clamped(), image_size, config, self.seen)
-        return self.plans[image_size]
+            with _PLANNING:
+                same = self.weights is not None and self.weights.equals(weights) and _same(seen, self.seen)
+                if config != self.config or not same:
+                    self.config, self.plans, self.seen = config, {}, None if seen is None else seen.clone()
+                    self.weights = weights.map(lambda values: values.detach().clone())
+                known, kept, seen, plan = self.weights, self.plans, self.seen, self.plans.get(image_size)
+            assert known is not None
+            if plan is None:  # two threads may both derive it, which does no harm: those of other sizes must not wait
+                plan = SearchPlan.derive(known.clamped(), image_size, config, seen)
+                with _PLANNING:
+                    while len(kept) >= MAX_PLANS:
+                        kept.pop(next(iter(kept)))
+                    kept[image_size] = plan
+        return plan
 
 
 def _rank(masks: Float[Tensor, "P h w"], boxes: Sequence[Box]) -> Int[Tensor, "P"]:

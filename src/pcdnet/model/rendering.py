@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -12,10 +13,9 @@ from pcdnet.config import Labels
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.composition import changed, compose, instance_labels
-from pcdnet.model.evidence import Evidence, error_fall, occluded
+from pcdnet.model.composition import OPAQUE, changed
+from pcdnet.model.evidence import error_fall, occluded
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.windows import Frames, canvas
 
 
 @torch.no_grad()
@@ -30,57 +30,83 @@ def recompose(
 ) -> Decomposition:
     """The scene with its labels, its picture and, for a given image, its errors; see `PCDNet.recompose`.
 
+    Objects are painted one by one, so memory goes with the picture and not with how many they are.
+
     `own` is the scene's background where it is not the bank's; objects are seen where `seen` is 1 alone. For `labelled`
     see the model's `labels`.
     """
     _check(bank, scene, image, own, channels)
-    size, device = (scene.instances.shape[0], scene.instances.shape[1]), bank.masks.device
-    prototype = torch.from_numpy(scene.prototype_ids).to(device).long()[None]
-    row, column = torch.from_numpy(scene.positions).to(device).long()[None].unbind(-1)
-    colour = torch.from_numpy(scene.colours).to(bank.masks)[None]
-    frames = Frames(Geometry.touching(size, bank.frame), row, column, torch.ones_like(row, dtype=torch.bool))
-    prototypes, masks = bank.prototypes[prototype], bank.masks[prototype]
-    background = bank.behind(bank.masks.new_zeros(channels, *size)) if own is None else own
-    picture, labels = compose(prototypes, masks, colour, frames, background[None]), instance_labels(masks, frames)
-    picture, inside = picture[0], torch.ones_like(background[:1]) if seen is None else seen
+    (H, W), like = scene.instances.shape, bank.masks
+    background = bank.behind(like.new_zeros(channels, H, W)) if own is None else own
+    stamps = _Stamps.of(bank, scene)
+    picture, labels = background.permute(1, 2, 0).clone(), torch.zeros(H, W, dtype=torch.int32, device=like.device)
+    for n in reversed(range(len(scene))):
+        part, mask, texture = stamps.nth(n)
+        under = picture[part]
+        under += mask * (texture - under)
+        labels[part].masked_fill_(mask[..., 0] > OPAQUE, n + 1)
     if seen is not None:
-        picture, labels = torch.where(seen > 0, picture, background), labels * seen.to(labels)
+        shown = seen[0] > 0
+        picture, labels = torch.where(shown[..., None], picture, background.permute(1, 2, 0)), labels * shown
     if labelled == "change":
-        labels = labels * changed(picture, background, 0).to(labels)
+        labels = labels * changed(picture, background.permute(1, 2, 0), 2)
     reductions, error = torch.zeros(len(scene)), 0.0
     if image is not None:
-        textures = prototypes[..., None] * colour[:, :, None, None]
-        reductions = _error_reductions(image * inside, background * inside, inside, textures, masks, frames)
-        error = float((picture - image).square().sum())
+        reductions = _error_reductions(image, background, torch.ones_like(image[:1]) if seen is None else seen, stamps)
+        error = float((picture - image.permute(1, 2, 0)).square().sum())
     return dataclasses.replace(
         scene,
         error_reductions=reductions.numpy(),
-        instances=labels[0].cpu().numpy(),
-        reconstruction=picture.permute(1, 2, 0).float().contiguous().cpu().numpy(),
+        instances=labels.cpu().numpy(),
+        reconstruction=picture.float().contiguous().cpu().numpy(),
         error=error,
         background=None if own is None else own.detach().permute(1, 2, 0).float().contiguous().cpu().numpy(),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamps:
+    """The objects of a scene, each made when it is painted: all of them at once would fill the memory."""
+
+    bank: PrototypeBank
+    size: tuple[int, int]
+    prototype: list[int]
+    position: list[list[int]]
+    colour: Float[Tensor, "N C"]
+
+    @staticmethod
+    def of(bank: PrototypeBank, scene: Decomposition) -> _Stamps:
+        """Those of a scene that was checked."""
+        size = scene.instances.shape[0], scene.instances.shape[1]
+        colour = torch.from_numpy(scene.colours).to(bank.masks)
+        return _Stamps(bank, size, scene.prototype_ids.tolist(), scene.positions.tolist(), colour)
+
+    def nth(self, n: int) -> tuple[tuple[slice, slice], Float[Tensor, "h w 1"], Float[Tensor, "h w C"]]:
+        """Where the n-th object lies in the picture, and the part of its mask and of its paint that lies there."""
+        row, column = (
+            (max(0, at), min(at + side, end), at)
+            for at, side, end in zip(self.position[n], self.bank.frame, self.size, strict=True)
+        )
+        inside = slice(row[0] - row[2], row[1] - row[2]), slice(column[0] - column[2], column[1] - column[2])
+        T, M = (each[self.prototype[n]][inside][..., None] for each in (self.bank.prototypes, self.bank.masks))
+        return (slice(*row[:2]), slice(*column[:2])), M, T * self.colour[n]
 
 
 def _error_reductions(
     image: Float[Tensor, "C H W"],
     background: Float[Tensor, "C H W"],
     inside: Float[Tensor, "1 H W"],
-    textures: Float[Tensor, "1 N h w C"],
-    masks: Float[Tensor, "1 N h w"],
-    frames: Frames,
+    stamps: _Stamps,
 ) -> Float[Tensor, "N"]:
     """How much the squared error falls with every object, added behind those before it; from windows alone."""
-    evidence, behind = (
-        Evidence.opening(image[None], frames.geometry, inside=inside[None]),
-        canvas(background[None], frames.geometry),
+    Y, Q, behind = (
+        (inside * each).permute(1, 2, 0).contiguous() for each in (image, torch.ones_like(inside), background)
     )
-    reductions = image.new_zeros(textures.shape[1])
+    reductions = image.new_zeros(len(stamps.prototype))
     for n in range(len(reductions)):
-        windows, T, M = frames.nth(n), textures[:, n], masks[:, n, ..., None]
-        Y, Q = evidence.cut(windows)
-        reductions[n] = error_fall(Y, Q, windows.cut(behind), M, T).sum()
-        evidence.paste(windows, *occluded(Y, Q, M, T))
+        part, M, T = stamps.nth(n)
+        reductions[n] = error_fall(Y[part], Q[part], behind[part], M, T).sum()
+        Y[part], Q[part] = occluded(Y[part], Q[part], M, T)
     return reductions.float().cpu()
 
 

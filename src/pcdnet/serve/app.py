@@ -1,94 +1,84 @@
 """App: the page, and what it asks for, over HTTP.
 
-The model works in one thread of its own, one request after the other, while others wait their turn.
+Requests are read and answered here; whatever takes time, reading JSON included, is done at the desk.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
 from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import ValidationError
+from pydantic import BaseModel
 from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
 
 import pcdnet
-from pcdnet.errors import PcdnetError
 from pcdnet.output.formats import FORMATS
 from pcdnet.serve import messages
+from pcdnet.serve.access import LOCAL_HOSTS, Token
+from pcdnet.serve.complaints import MISTAKES, complain_in_sentences
+from pcdnet.serve.description import decomposable, describe_requests, in_json
+from pcdnet.serve.desk import Desk, Large
 from pcdnet.serve.guard import Guard
-from pcdnet.serve.pictures import MOST_BYTES, Refusal
+from pcdnet.serve.pictures import size_of
+from pcdnet.serve.refusal import Refusal
 from pcdnet.serve.workbench import Workbench
 
 T = TypeVar("T")
 
 STATIC = Path(__file__).parent / "static"
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-"""The names under which a server on this machine is known."""
 PAGES = {"/": "index.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"}
 """Files of the page that have addresses of their own."""
+JSON = "application/json"
 
-_MISTAKES: dict[int | str, dict[str, Any]] = {
-    status: {"model": messages.Complaint} for status in (403, 404, 413, 415, 421, 422)
-}
-_UPLOAD: dict[str, Any] = {
-    "type": "object",
-    "required": ["image"],
-    "properties": {
-        "image": {"type": "string", "format": "binary", "description": "A picture file."},
-        "fit": {"type": "boolean", "description": "Whether to resize a picture that the model cannot take as it is."},
-    },
-}
+Work = Callable[[], bytes | Large[bytes]]
+"""Work whose answer is the bytes of a message."""
 
 
-class Worker:
-    """One thread for all work with the model; who comes while it is busy waits."""
+def create_app(
+    workbench: Workbench,
+    *,
+    local: bool = True,
+    threads: int = 1,
+    hosts: frozenset[str] = LOCAL_HOSTS,
+    token: Token | None = None,
+) -> FastAPI:
+    """The app of one run.
 
-    def __init__(self, threads: int) -> None:
-        """`threads` is how many cores an operation of the model may use."""
-        self._pool = ThreadPoolExecutor(1, "pcdnet", initializer=torch.set_num_threads, initargs=(threads,))
-
-    async def do(self, work: Callable[[], T]) -> T:
-        """Wait for the thread, then for the work."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-
-
-def create_app(workbench: Workbench, *, local: bool = True, threads: int = 1) -> FastAPI:
-    """The app of one run; `local` says that only this machine can reach it, and so may rename prototypes."""
+    `local` says that only this machine can reach it, and so may rename prototypes; `threads` is how many requests are
+    worked on at a time; `hosts` and `token` say who is let in.
+    """
     app = FastAPI(
         title="pcdnet",
         version=pcdnet.__version__,
         description="See, question and edit decompositions. Arrays are base64 of little-endian bytes.",
         docs_url=None,
         redoc_url=None,
-        responses=_MISTAKES,
+        responses=MISTAKES,
     )
-    app.add_middleware(Guard, most_bytes=MOST_BYTES, hosts=LOCAL_HOSTS if local else None)
-    worker = Worker(threads)
-    _complain_in_sentences(app)
-    _add_reading(app, workbench, worker, local)
-    _add_working(app, workbench, worker, local)
+    app.add_middleware(Guard, hosts=hosts, token=token)
+    app.state.desk = desk = Desk(threads)
+    complain_in_sentences(app)
+    _add_reading(app, workbench, desk, local)
+    _add_working(app, workbench, desk)
+    _add_names(app, workbench, desk, local)
     _add_pages(app)
+    describe_requests(app)
     return app
 
 
-def _add_reading(app: FastAPI, workbench: Workbench, worker: Worker, local: bool) -> None:
+def _add_reading(app: FastAPI, workbench: Workbench, desk: Desk, local: bool) -> None:
     known: list[messages.Model] = []
 
     @app.get("/api/model")
-    async def model() -> messages.Model:
+    async def model(request: Request) -> messages.Model:
         """The model: its sizes, prototypes, names and colours."""
         if not known:
-            known.append(await worker.do(lambda: workbench.describe(renaming=local)))
+            known.append(await desk.do(lambda: workbench.describe(renaming=local), request.receive))
         return known[0].model_copy(update=dict(workbench.named()))
 
     @app.get("/api/samples")
@@ -99,48 +89,74 @@ def _add_reading(app: FastAPI, workbench: Workbench, worker: Worker, local: bool
         return messages.Samples(source=source, count=count)
 
     @app.get("/api/samples/{number}", response_class=Response, responses={200: {"content": {"image/png": {}}}})
-    async def sample(number: int) -> Response:
+    async def sample(number: int, request: Request) -> Response:
         """One of them, as a PNG file."""
-        return Response(workbench.sample_file(number), media_type="image/png")
+        return Response(await desk.do(lambda: workbench.sample_file(number), request.receive), media_type="image/png")
 
 
-def _add_working(app: FastAPI, workbench: Workbench, worker: Worker, local: bool) -> None:
-    @app.post("/api/decompose", response_model_exclude_unset=True, openapi_extra={"requestBody": _decomposable()})
-    async def decompose(request: Request) -> messages.Explained:
+def _add_working(app: FastAPI, workbench: Workbench, desk: Desk) -> None:
+    @app.post("/api/decompose", response_model=messages.Explained, openapi_extra=decomposable())
+    async def decompose(request: Request) -> Response:
         """Decompose a picture: a file in a form, the numbers of a picture, or a sample."""
-        return await worker.do(await _decomposing(request, workbench))
+        return await answered(request, await _decomposing(request, workbench))
 
-    @app.post("/api/render", response_model_exclude_unset=True)
-    async def render(scene: messages.Scene) -> messages.Explained:
+    @app.post("/api/render", response_model=messages.Explained, openapi_extra=in_json(messages.Scene))
+    async def render(request: Request) -> Response:
         """Paint a scene."""
-        return await worker.do(lambda: workbench.render(scene))
+        body = await _json_body(request)
 
-    @app.post("/api/inspect")
-    async def inspect(question: messages.Question) -> messages.Inside:
+        def work() -> bytes | Large[bytes]:
+            scene = messages.read(body, messages.Scene.model_validate_json)
+            return _sized(workbench.is_large_scene(scene), lambda: _json(workbench.render(scene)))
+
+        return await answered(request, work)
+
+    @app.post("/api/inspect", response_model=messages.Inside, openapi_extra=in_json(messages.Question))
+    async def inspect(request: Request) -> Response:
         """Look inside the search: candidates, the steps of the selection, the map of a prototype."""
-        return await worker.do(lambda: workbench.inspect(question))
+        body = await _json_body(request)
+
+        def work() -> bytes | Large[bytes]:
+            question = messages.read(body, messages.Question.model_validate_json)
+            return _sized(workbench.is_large(question.image.shape), lambda: _json(workbench.inspect(question)))
+
+        return await answered(request, work)
 
     media_types: dict[str, Any] = {each.media_type: {} for each in FORMATS}
 
-    @app.post("/api/export", response_class=Response, responses={200: {"content": media_types}})
-    async def export(message: messages.Export) -> Response:
+    @app.post(
+        "/api/export",
+        response_class=Response,
+        responses={200: {"content": media_types}},
+        openapi_extra=in_json(messages.Export),
+    )
+    async def export(request: Request) -> Response:
         """A scene as a file, in any of the formats that `decompose` writes."""
-        written, content = await worker.do(lambda: workbench.export(message))
-        kind = "json" if written.name == "coco" else written.name
-        disposition = {"Content-Disposition": f'attachment; filename="{written.name}-scene.{kind}"'}
-        return Response(content, media_type=written.media_type, headers=disposition)
+        body = await _json_body(request)
 
+        def work() -> Response | Large[Response]:
+            message = messages.read(body, messages.Export.model_validate_json)
+            return _sized(workbench.is_large_scene(message.scene), lambda: _download(workbench, message))
+
+        return await desk.do(work, request.receive)
+
+    async def answered(request: Request, work: Work) -> Response:
+        return Response(await desk.do(work, request.receive), media_type=JSON)
+
+
+def _add_names(app: FastAPI, workbench: Workbench, desk: Desk, local: bool) -> None:
     @app.get("/api/names")
     async def names() -> messages.Names:
         """What the prototypes are called."""
         return workbench.named()
 
-    @app.put("/api/names/{prototype}")
-    async def rename(prototype: int, message: messages.Name) -> messages.Names:
+    @app.put("/api/names/{prototype}", openapi_extra=in_json(messages.Name))
+    async def rename(prototype: int, request: Request) -> messages.Names:
         """Rename a prototype, in the run's folder too; only where none but this machine can reach the server."""
         if not local:
             raise Refusal(403, "others can reach this server, so names stay as they are; serve the run on 127.0.0.1")
-        return await worker.do(lambda: workbench.rename(prototype, message.name))
+        name = messages.read(await _json_body(request), messages.Name.model_validate_json).name
+        return await desk.do(lambda: workbench.rename(prototype, name), request.receive)
 
 
 def _add_pages(app: FastAPI) -> None:
@@ -153,57 +169,49 @@ async def _page(path: Path, _: Request) -> FileResponse:
     return FileResponse(path)
 
 
-async def _decomposing(request: Request, workbench: Workbench) -> Callable[[], messages.Explained]:
+async def _decomposing(request: Request, workbench: Workbench) -> Work:
     """Read a request of any of the three kinds; the work that it asks for."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "multipart/form-data":
-        async with request.form(max_files=1, max_fields=4, max_part_size=1 << 10) as form:
-            file, fit = form.get("image"), str(form.get("fit", "")).lower() in ("1", "true", "on")
-            if not isinstance(file, UploadFile):
-                raise Refusal(422, "the form holds no file called image; send the picture under that name")
-            content, name = await file.read(), Path(file.filename or "").name[:100]
-        return lambda: workbench.decompose_file(content, name, fit=fit)
-    if kind == "application/json":
-        body = await request.body()
-        message = messages.PICTURE_OR_SAMPLE.validate_json(body)
-        return lambda: workbench.decompose(message)
-    raise Refusal(415, f"a request of type {kind!r:.60} was sent; send a form with the file image, or JSON")
+    if _kind(request) != "multipart/form-data":
+        body = await _json_body(request, "send a form with the file image, or JSON")
+
+        def work() -> bytes | Large[bytes]:
+            message = messages.read(body, messages.PICTURE_OR_SAMPLE.validate_json)
+            large = isinstance(message, messages.Picture) and workbench.is_large(message.image.shape)
+            return _sized(large, lambda: _json(workbench.decompose(message)))
+
+        return work
+    async with request.form(max_files=1, max_fields=4, max_part_size=1 << 10) as form:
+        file, fit = form.get("image"), str(form.get("fit", "")).lower() in ("1", "true", "on")
+        if not isinstance(file, UploadFile):
+            raise Refusal(422, "the form holds no file called image; send the picture under that name")
+        content, name = await file.read(), Path(file.filename or "").name[:100]
+    return lambda: _sized(
+        workbench.is_large(size_of(content)), lambda: _json(workbench.decompose_file(content, name, fit=fit))
+    )
 
 
-def _decomposable() -> dict[str, Any]:
-    """What `decompose` takes, for programs that read /openapi.json."""
-    known = (messages.Picture, messages.Sample)
-    schemas = [message.model_json_schema(ref_template="#/components/schemas/{model}") for message in known]
-    schemas = [{key: value for key, value in schema.items() if key != "$defs"} for schema in schemas]
-    content = {"multipart/form-data": {"schema": _UPLOAD}, "application/json": {"schema": {"anyOf": schemas}}}
-    return {"required": True, "content": content}
+async def _json_body(request: Request, cure: str = "send JSON") -> bytes:
+    """The bytes of a request that says to be JSON."""
+    if (kind := _kind(request)) != JSON:
+        raise Refusal(415, f"a request of type {kind!r:.60} was sent; {cure}")
+    return await request.body()
 
 
-def _complain_in_sentences(app: FastAPI) -> None:
-    """Whatever goes wrong is answered with {"error": a sentence}."""
-
-    @app.exception_handler(PcdnetError)
-    async def refused(_: Request, error: PcdnetError) -> JSONResponse:
-        if isinstance(error, Refusal):
-            return _complaint(error.status, str(error), fit=error.fit)
-        return _complaint(422, str(error))
-
-    @app.exception_handler(RequestValidationError)
-    @app.exception_handler(ValidationError)
-    async def invalid(_: Request, error: RequestValidationError | ValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body")[:100]
-        return _complaint(422, f"{where or 'the request'}: {first['msg']}; send what /openapi.json describes")
-
-    @app.exception_handler(HTTPException)
-    async def failed(_: Request, error: HTTPException) -> JSONResponse:
-        sentence = {404: "there is nothing here; begin at /", 405: "this cannot be done here; look at /openapi.json"}
-        return _complaint(error.status_code, sentence.get(error.status_code, str(error.detail)))
-
-    @app.exception_handler(Exception)
-    async def broken(_: Request, __: Exception) -> JSONResponse:
-        return _complaint(500, "something broke here that is no fault of yours; look at the server's output")
+def _kind(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _complaint(status: int, sentence: str, *, fit: bool = False) -> JSONResponse:
-    return JSONResponse(messages.Complaint(error=sentence, fit=fit).model_dump(), status)
+def _sized(large: bool, work: Callable[[], T]) -> T | Large[T]:
+    """The work done at once, or put among the large."""
+    return Large(work) if large else work()
+
+
+def _json(message: BaseModel) -> bytes:
+    return message.model_dump_json(exclude_unset=True).encode()
+
+
+def _download(workbench: Workbench, message: messages.Export) -> Response:
+    written, content = workbench.export(message)
+    kind = "json" if written.name == "coco" else written.name
+    disposition = {"Content-Disposition": f'attachment; filename="{written.name}-scene.{kind}"'}
+    return Response(content, media_type=written.media_type, headers=disposition)

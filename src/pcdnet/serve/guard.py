@@ -6,12 +6,13 @@ So a request must name a host that we are known by, and one that may change some
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pcdnet.serve.access import LOCAL_HOSTS, Token, is_known
+from pcdnet.serve.limits import HELD_BYTES, SMALL_BYTES, in_words, most_bytes
+from pcdnet.serve.refusal import Refusal, too_busy
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -27,73 +28,124 @@ HEADERS = {
 }
 """What every answer says to browsers."""
 
+LONGEST_LENGTH = 15
+"""Digits of a Content-Length that is looked at."""
+
 _SAFE = ("GET", "HEAD")
 
 
 class Guard:
     """Lets through what is harmless, and answers the rest with a sentence."""
 
-    def __init__(self, app: ASGIApp, *, most_bytes: int, hosts: Collection[str] | None = None) -> None:
-        """`hosts` are the names that we are known by, without ports; None stands for any."""
-        self._app, self._most, self._hosts = app, most_bytes, hosts
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] = LOCAL_HOSTS, token: Token | None = None) -> None:
+        """`hosts` are the names that we are known by, without ports."""
+        self._app, self._hosts, self._token = app, hosts, token
+        self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        extra = dict(HEADERS)
+        if self._token is not None and self._token.opens(scope):
+            extra["Set-Cookie"] = self._token.cookie(scope)
+        tally = _Tally(self, _most(scope))
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in extra.items():
                     headers[name] = value
-            await send(message)
+            await tally.send(message, send)
 
-        refused = self._refusal(scope)
-        if refused is not None:
-            status, sentence = refused
-            await JSONResponse({"error": sentence, "fit": False}, status)(scope, receive, answer)
-        else:
-            await self._app(scope, _counted(receive, self._most), answer)
+        try:
+            refused = self._refusal(scope, opened="Set-Cookie" in extra)
+            if refused is not None:
+                await _complaint(refused)(scope, receive, answer)
+            else:
+                await self._app(scope, lambda: tally.receive(receive), answer)
+        finally:
+            tally.end()
 
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """The status and the sentence for a request that is not let through."""
+    def hold(self, change: int) -> None:
+        """Note that so many bytes more, or less, are in memory."""
+        self._held += change
+
+    @property
+    def full(self) -> bool:
+        """Whether requests and answers hold as many bytes as they may."""
+        return self._held > HELD_BYTES
+
+    def _refusal(self, scope: Scope, *, opened: bool) -> Refusal | None:
+        """Why a request is not let through."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if self._hosts is not None and hostname(host) not in self._hosts:
-            return 421, f"this server is not known as {host!r:.100}; use the address that it printed when it started"
+        if not is_known(scope, self._hosts):
+            cure = "use the address that it printed when it started, or start it with --allow-host"
+            return Refusal(421, f"this server is not known as {host!r:.100}; {cure}")
+        if self._token is not None and not opened and not self._token.fits(scope):
+            cure = "open the address that it printed when it started, or send Authorization: Bearer TOKEN"
+            return Refusal(401, f"this server answers only those who have its token; {cure}")
         if scope["method"] not in _SAFE:
             origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
-            ours = origin is None or origin == f"{scope['scheme']}://{host}"
+            # There may be a proxy in front of us that speaks HTTPS.
+            ours = origin is None or origin in (f"http://{host}", f"https://{host}")
             if not ours or site not in ("same-origin", "none"):
-                return 403, "a page from elsewhere asked for this; use this server's own page, or a program"
+                return Refusal(403, "a page from elsewhere asked for this; use this server's own page, or a program")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self._most:
-            return 413, too_large(self._most)
+        if not length.isdecimal() or len(length) > LONGEST_LENGTH or int(length) > _most(scope):
+            return too_large(_most(scope))
         return None
 
 
-def hostname(host: str) -> str:
-    """The name in a Host header, without its port."""
-    name, colon, port = host.rpartition(":")
-    return (name if colon and (port.isdecimal() or not port) else host).lower()
-
-
-def too_large(most: int) -> str:
+def too_large(most: int) -> Refusal:
     """What is said of a request with too many bytes."""
-    return f"the request has more than {most >> 20} MiB; send a smaller picture"
+    return Refusal(413, f"the request has more than {in_words(most)}; send a smaller picture, or send it as a file")
 
 
-def _counted(receive: Receive, most: int) -> Receive:
-    """The same stream, which ends with an error as soon as there is too much of it: lengths can be lied about."""
-    seen = 0
+class _Tally:
+    """The bytes of one request and its answer: lengths can be lied about."""
 
-    async def counted() -> Message:
-        nonlocal seen
+    def __init__(self, guard: Guard, most: int) -> None:
+        self._guard, self._most = guard, most
+        self._seen = self._held = 0
+
+    async def receive(self, receive: Receive) -> Message:
+        """The next part of the request, which ends with an error as soon as there is too much of it."""
         message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > most:
-            raise HTTPException(413, too_large(most))
+        self._seen += len(message.get("body", b""))
+        if self._seen > self._most:
+            raise too_large(self._most)
+        self._hold(max(0, self._seen - SMALL_BYTES))
+        if self._guard.full and self._seen > SMALL_BYTES:
+            raise too_busy()
         return message
 
-    return counted
+    async def send(self, message: Message, send: Send) -> None:
+        """Send a part of the answer, piece by piece: it is held until all of it is taken."""
+        body = message.get("body", b"")
+        if len(body) <= SMALL_BYTES:
+            await send(message)
+            return
+        self._hold(self._held + len(body) - SMALL_BYTES)
+        for start in range(0, len(body), SMALL_BYTES):
+            more = message.get("more_body", False) or start + SMALL_BYTES < len(body)
+            await send({**message, "body": body[start : start + SMALL_BYTES], "more_body": more})
+
+    def end(self) -> None:
+        """The answer is sent, or nobody wants it."""
+        self._hold(0)
+
+    def _hold(self, size: int) -> None:
+        self._guard.hold(size - self._held)
+        self._held = size
+
+
+def _most(scope: Scope) -> int:
+    kind = Headers(scope=scope).get("content-type", "")
+    return most_bytes(scope["path"], kind.partition(";")[0].strip().lower())
+
+
+def _complaint(refused: Refusal) -> JSONResponse:
+    headers = {**refused.headers, **({"WWW-Authenticate": "Bearer"} if refused.status == 401 else {})}
+    return JSONResponse({"error": str(refused), "fit": False}, refused.status, headers)

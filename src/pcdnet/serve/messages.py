@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Shaped
@@ -13,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from pcdnet.errors import PcdnetError
 from pcdnet.output.formats import FORMATS
+from pcdnet.serve.limits import MOST_OBJECTS, MOST_VALUES
+from pcdnet.serve.refusal import Refusal
 
-MOST_OBJECTS = 256
-"""Objects that a scene may hold."""
-
+T = TypeVar("T")
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-16, le=16)]
 Whole = Annotated[int, Field(ge=-100_000, le=100_000)]
 
@@ -97,10 +98,6 @@ class Picture(Message):
     name: Annotated[str, Field(max_length=200)] = ""
     fit: bool = False
     """Whether to resize a picture that the model cannot take as it is."""
-
-
-PICTURE_OR_SAMPLE: TypeAdapter[Picture | Sample] = TypeAdapter(Picture | Sample)
-"""Reads either of them from JSON."""
 
 
 class Question(Message):
@@ -242,3 +239,17 @@ class Complaint(Message):
     error: str
     fit: bool = False
     """Whether sending the picture again with fit=true would help."""
+
+
+PICTURE_OR_SAMPLE: TypeAdapter[Picture | Sample] = TypeAdapter(Picture | Sample)
+"""Reads either of them from JSON."""
+
+
+def read(body: bytes, parse: Callable[[bytes], T]) -> T:
+    """A message in JSON; one of more values than any message has is refused before it is parsed.
+
+    Parsing holds up all threads, and millions of brackets would do so for seconds. Numbers in base64 have none.
+    """
+    if sum(map(body.count, (b",", b":", b"[", b"{"))) > MOST_VALUES:
+        raise Refusal(422, f"the message has more than {MOST_VALUES:,} values; send what /openapi.json describes")
+    return parse(body)

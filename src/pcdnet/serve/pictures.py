@@ -13,38 +13,27 @@ from pcdnet.data import intake
 from pcdnet.data.pictures import read_header, read_picture
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
-
-MOST_BYTES = 32 << 20
-"""Bytes that a request may have."""
-MOST_PIXELS = 1 << 18
-"""Pixels that are shown, edited and searched at once; larger pictures are searched in tiles, and shown smaller."""
-MOST_DECODED = 1 << 24
-"""Pixels of a picture that is read: time and memory go with them, and others are waiting."""
+from pcdnet.serve.limits import MOST_DECODED, MOST_PIXELS
+from pcdnet.serve.refusal import Refusal
 
 _BEGINNINGS = (b"\x89PNG", b"\xff\xd8", b"RIFF", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"BM", b"GIF8")
 
 
-class Refusal(PcdnetError):
-    """A mistake that HTTP has a number for."""
-
-    def __init__(self, status: int, message: str, *, fit: bool = False) -> None:
-        super().__init__(message)
-        self.status = status
-        """The number."""
-        self.fit = fit
-        """Whether sending the picture again with fit=true would help."""
+def size_of(content: bytes) -> tuple[int, int]:
+    """Height and width of the picture in the bytes of a file; nothing of it is decoded."""
+    if not content.startswith(_BEGINNINGS):
+        raise Refusal(415, "this is no picture of a known kind; send a PNG, JPEG, WebP, GIF, BMP or TIFF file")
+    height, width = read_header(io.BytesIO(content), most_pixels=1 << 40, name="the picture").size
+    if height * width > MOST_DECODED:
+        problem = f"the picture has {height}x{width} pixels, more than {MOST_DECODED:,}"
+        raise Refusal(413, f"{problem}; send a smaller picture")
+    return height, width
 
 
 def decoded(content: bytes, channels: int, values: tuple[float, float] | None = None) -> UInt8[np.ndarray, "H W C"]:
     """The picture in the bytes of a file, with the model's channels; see `PCDNet` for its values."""
-    if not content.startswith(_BEGINNINGS):
-        raise Refusal(415, "this is no picture of a known kind; send a PNG, JPEG, WebP, GIF, BMP or TIFF file")
-    stream = io.BytesIO(content)
-    height, width = read_header(stream, most_pixels=1 << 40, name="the picture").size
-    if height * width > MOST_DECODED:
-        problem = f"the picture has {height}x{width} pixels, more than {MOST_DECODED:,}"
-        raise Refusal(413, f"{problem}; send a smaller picture")
-    picture = read_picture(stream, most_pixels=MOST_DECODED, name="the picture")
+    size_of(content)
+    picture = read_picture(io.BytesIO(content), most_pixels=MOST_DECODED, name="the picture")
     return intake.fitted(intake.in_eight_bits(picture, values), channels=channels)
 
 

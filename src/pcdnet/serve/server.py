@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
-import ipaddress
 import os
+import signal
 import socket
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import uvicorn
 from fastapi import FastAPI
 
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.serve.desk import Desk
+from pcdnet.serve.patience import PatientProtocol
 
 NEARBY = 100
 """Ports that are tried to offer another one."""
-
-
-def is_local(host: str) -> bool:
-    """Whether only this machine can reach a server on this address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+LAST_WORDS = 0.2
+"""Seconds that answers have to be taken when the server ends."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -46,15 +45,50 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def address(bound: socket.socket) -> str:
-    """The address of a server's page, as a browser wants it."""
+    """The address of a server's page, as a browser on this machine wants it."""
     host, port = bound.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def make_server(app: FastAPI) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """A server that ends on Ctrl-C and SIGTERM alike: soon, quietly and with success, whoever is waiting."""
+
+    def __init__(self, config: uvicorn.Config, desk: Desk) -> None:
+        super().__init__(config)
+        self._desk = desk
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End; who is waiting gets an answer that says so, if he takes it at once."""
+        closing = asyncio.ensure_future(self._close())
+        await super().shutdown(sockets)
+        await closing
+
+    async def _close(self) -> None:
+        await self._desk.close()
+        await asyncio.sleep(LAST_WORDS)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let signals end the server and nothing else; uvicorn's own raises them again when it has ended."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+def make_server(app: FastAPI) -> Server:
     """A server for the app: `run(sockets=[...])` works until it is asked to end."""
     config = uvicorn.Config(
         app,
+        http=PatientProtocol,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -63,7 +97,7 @@ def make_server(app: FastAPI) -> uvicorn.Server:
         ws="none",
         timeout_graceful_shutdown=3,
     )
-    return uvicorn.Server(config)
+    return Server(config, app.state.desk)
 
 
 def _bound(host: str, port: int) -> socket.socket:

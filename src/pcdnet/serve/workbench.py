@@ -1,12 +1,15 @@
 """Workbench: a run's model with its samples and names, and the work that is asked of it.
 
-It is not made for two threads at once; the app sees to it that one thing is done after the other.
+Several threads may use it at once.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,8 +33,18 @@ from pcdnet.output.record import Results, records
 from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.serve import messages
+from pcdnet.serve.limits import (
+    MOST_BYTES,
+    MOST_PAINTED,
+    MOST_PIXELS,
+    QUICK_PAINTED,
+    QUICK_PIXELS,
+    QUICK_SEARCHED,
+    painted_pixels,
+)
 from pcdnet.serve.messages import Array
-from pcdnet.serve.pictures import MOST_BYTES, MOST_PIXELS, Refusal, checked, decoded, fitted, png, shrinking, shrunk
+from pcdnet.serve.pictures import checked, decoded, fitted, png, shrinking, shrunk
+from pcdnet.serve.refusal import Refusal
 
 OFFERED, SAMPLES = 16, 24
 """Samples of a run's own data that are offered, and samples that are kept at most."""
@@ -55,6 +68,7 @@ class Workbench:
             if len(self.samples) == 0 or self.samples.images.shape[3] != self.model.config.channels:
                 self.samples = None
         self._inspected: tuple[UInt8[np.ndarray, "H W C"], Inspection] | None = None
+        self._renaming = threading.Lock()
 
     @staticmethod
     def for_run(run: RunFolder, data: str | None = None, device: str = "cpu") -> Workbench:
@@ -128,6 +142,21 @@ class Workbench:
         picture = checked(message.image.values(), self.model.config.channels)
         return self._decompose(picture, message.name, fit=message.fit)
 
+    def is_large(self, shape: Sequence[int]) -> bool:
+        """Whether searching a picture, height first, takes long."""
+        return prod(shape[:2]) > max(QUICK_SEARCHED, prod(self.size or (0,)))
+
+    def is_large_scene(self, scene: messages.Scene) -> bool:
+        """Whether painting a scene takes long; one that would take too long is refused."""
+        (H, W), (h, w), count = scene.size, self.model.config.prototype_size, len(scene.objects)
+        if H * W > MOST_PIXELS:
+            problem = f"a scene of {H}x{W} has more than {MOST_PIXELS:,} pixels"
+            raise Refusal(422, f"{problem}; ask for a smaller one")
+        if (painted := painted_pixels(count, (h, w), scene.size)) > MOST_PAINTED:
+            problem = f"{count} objects of {h}x{w} have more than {MOST_PAINTED:,} pixels"
+            raise Refusal(422, f"{problem}; send {count * MOST_PAINTED // painted} or fewer")
+        return H * W > QUICK_PIXELS or painted > QUICK_PAINTED
+
     def render(self, scene: messages.Scene) -> messages.Explained:
         """Paint a scene that may never have been found anywhere."""
         return _explained(*self._painted(scene))
@@ -137,12 +166,13 @@ class Workbench:
         pixels = checked(question.image.values(), self.model.config.channels)
         pixels = fitted(pixels, self.model, self.size, fit=False)
         image = to_batch(pixels, self.model.config.channels)[0].to(self.model.masks)
-        if self._inspected is None or not np.array_equal(self._inspected[0], pixels):
-            self._inspected = pixels, inspect(self.model, image)
-        seen = self._inspected[1]
+        known = self._inspected
+        if known is None or not np.array_equal(known[0], pixels):
+            self._inspected = known = pixels, inspect(self.model, image)
+        seen = known[1]
         heat = None if question.prototype is None else self._heat(image, question.prototype)
-        known = {"candidates": seen.proposals, "steps": seen.steps, "error": seen.error, "refined": seen.refined}
-        return messages.Inside.model_validate({**known, "map": heat})
+        found = {"candidates": seen.proposals, "steps": seen.steps, "error": seen.error, "refined": seen.refined}
+        return messages.Inside.model_validate({**found, "map": heat})
 
     def named(self) -> messages.Names:
         """What the prototypes are called, and their colours in semantic views: those of one name share theirs."""
@@ -152,9 +182,10 @@ class Workbench:
     def rename(self, prototype: int, name: str) -> messages.Names:
         """Call a prototype by another name from now on, in the run's folder too."""
         self._check(prototype)
-        names = self.names.renamed(prototype, name)
-        names.write(self.folder)
-        self.model.names = names
+        with self._renaming:
+            names = self.names.renamed(prototype, name)
+            names.write(self.folder)
+            self.model.names = names
         return self.named()
 
     def export(self, message: messages.Export) -> tuple[Format, bytes]:
@@ -174,9 +205,8 @@ class Workbench:
 
     def _painted(self, scene: messages.Scene) -> tuple[Decomposition, UInt8[np.ndarray, "H W C"] | None]:
         """The scene painted, and the picture that it explains, if there is one."""
-        channels, (H, W) = self.model.config.channels, scene.size
-        if H * W > MOST_PIXELS:
-            raise PcdnetError(f"a scene of {H}x{W} has more than {MOST_PIXELS:,} pixels; ask for a smaller one")
+        channels = self.model.config.channels
+        self.is_large_scene(scene)
         picture = None if scene.image is None else checked(scene.image.values(), channels)
         try:
             asked = Decomposition.from_dict(scene.model_dump(exclude={"image", "background"}), channels)

@@ -8,6 +8,9 @@ import { List } from "./list.js";
 import { Scene } from "./scene.js";
 import { Stage } from "./stage.js";
 
+// A token in the address has become a cookie by now, and should not stay where it is seen.
+if (location.search) history.replaceState(null, "", location.pathname);
+
 const model = await getModel().catch((complaint) => {
   complain(complaint.message);
   throw complaint;

@@ -1,0 +1,121 @@
+"""Patience: how long a connection may keep the server waiting, which uvicorn itself does for ever.
+
+The head of a request, its body and the taking of its answer each have their time. Whoever needs longer is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Literal
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from pcdnet.serve.limits import LEAST_RATE, MOST_BYTES, MOST_CONNECTIONS, PATIENCE
+
+Phase = Literal["head", "body"]
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP as uvicorn speaks it, with an end to every wait for the client."""
+
+    patience = PATIENCE
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._phase: Phase | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._taking: asyncio.TimerHandle | None = None
+        self._began = self._last = 0.0
+        self._received = self._answered = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+        if len(self.connections) > MOST_CONNECTIONS:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._phase = None
+        for timer in (self._timer, self._taking):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += len(data)
+        self._last = self.loop.time()
+        super().data_received(data)
+        self._watch()
+        answered = self.cycle is not None and self.cycle.response_complete
+        if self._phase == "body" and answered and self._received > 2 * MOST_BYTES:
+            self.transport.abort()  # it was refused, and goes on all the same
+
+    def on_response_complete(self) -> None:
+        self._answered += 1
+        super().on_response_complete()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._taking = self.loop.call_later(self.patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._taking is not None:
+            self._taking.cancel()
+            self._taking = None
+
+    def shutdown(self) -> None:
+        """End: whoever has not sent a whole request, or does not take the answer, is cut off."""
+        if self._phase == "body" or self._taking is not None:
+            self.transport.abort()
+        else:
+            super().shutdown()
+
+    def _watch(self) -> None:
+        """Start the clock when something else is waited for than before."""
+        states: dict[Any, Phase] = {h11.IDLE: "head", h11.SEND_BODY: "body"}
+        phase = None if self.transport.is_closing() else states.get(self.conn.their_state)
+        if phase == self._phase:
+            return
+        self._phase = phase
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if phase is not None:
+            self._began = self._last = self.loop.time()
+            self._received = 0
+            self._timer = self.loop.call_later(self.patience, self._late)
+
+    def _late(self) -> None:
+        """Cut the client off, unless a body came in as quickly as it should."""
+        due = self._began + self.patience
+        if self._phase == "body":
+            due = min(self._last + self.patience, due + self._received / LEAST_RATE)
+        if (left := due - self.loop.time()) > 0.001:
+            self._timer = self.loop.call_later(left, self._late)
+            return
+        begun = self._phase == "body" or self._received > 0
+        if begun and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._complain()
+        if self.flow.write_paused:
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def _complain(self) -> None:
+        sentence = f"the request was not sent within {self.patience:g} seconds; send it at once"
+        body = json.dumps({"error": sentence, "fit": False}).encode()
+        headers = [("Content-Type", "application/json"), ("Content-Length", f"{len(body)}"), ("Connection", "close")]
+        for event in (h11.Response(status_code=408, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # what the app would answer now, nobody wants
+            self.cycle.message_event.set()
+
+    def _make_room(self) -> None:
+        """Close the connection that has been waited for longest, first of those that never asked for anything."""
+        others = [one for one in self.connections if isinstance(one, PatientProtocol) and one._phase is not None]
+        min(others, key=lambda one: (one._answered > 0, one._began)).transport.abort()

@@ -1,0 +1,123 @@
+"""Laws of slow clients: whoever keeps the server waiting is cut off, and nobody else notices."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
+
+import pytest
+from httpx import Client
+
+from pcdnet.serve import patience
+from pcdnet.serve.patience import PatientProtocol
+
+SHORT = 0.4
+HEAD = (
+    b"POST /api/render HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients have little time."""
+    monkeypatch.setattr(PatientProtocol, "patience", SHORT)
+
+
+@contextmanager
+def connected(site: str) -> Iterator[socket.socket]:
+    """A connection without any HTTP."""
+    where = urlsplit(site)
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=5) as made:
+        yield made
+
+
+def until_closed(connection: socket.socket) -> tuple[bytes, float]:
+    """All that comes before the server hangs up, and how long that takes."""
+    start, content = time.monotonic(), b""
+    try:
+        while part := connection.recv(1 << 16):
+            content += part
+    except ConnectionResetError:
+        pass
+    return content, time.monotonic() - start
+
+
+@pytest.mark.parametrize("sent", [b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Half:", HEAD, HEAD + b"x" * 99])
+def test_half_a_request_is_not_waited_for(hasty: None, site: str, client: Client, sent: bytes) -> None:
+    with connected(site) as connection:
+        connection.sendall(sent)
+        content, seconds = until_closed(connection)
+    head, _, body = content.partition(b"\r\n\r\n")
+    assert SHORT / 2 < seconds < SHORT + 1
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert "0.4 seconds; send it at once" in json.loads(body)["error"]
+    assert client.get("/api/samples").status_code == 200
+
+
+def test_who_says_nothing_is_not_waited_for(hasty: None, site: str) -> None:
+    with connected(site) as connection:
+        content, seconds = until_closed(connection)
+    assert content == b""
+    assert seconds < SHORT + 1
+
+
+@pytest.mark.parametrize("start", [b"GET /api/samples HTTP/1.1\r\nHost: 127.0.0.1\r\n", HEAD])
+def test_a_drip_of_bytes_buys_little_time(hasty: None, site: str, start: bytes) -> None:
+    with connected(site) as connection:
+        connection.sendall(start)
+        begun = time.monotonic()
+        with suppress(OSError):
+            while time.monotonic() < begun + 5:
+                connection.sendall(b"x")
+                time.sleep(0.05)
+        assert time.monotonic() - begun < SHORT + 2
+
+
+def test_a_body_that_comes_steadily_may_take_longer(hasty: None, site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "LEAST_RATE", 10_000)
+    with connected(site) as connection:
+        connection.sendall(HEAD)
+        for _ in range(10):
+            connection.sendall(b"x" * 10_000)
+            time.sleep(SHORT / 5)
+        assert connection.recv(12) == b"HTTP/1.1 422"
+
+
+def test_an_answer_that_is_not_taken_is_thrown_away(hasty: None, site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: list[float] = []
+    kept = PatientProtocol.connection_lost
+
+    def noted(self: PatientProtocol, error: Exception | None) -> None:
+        lost.append(time.monotonic())
+        kept(self, error)
+
+    monkeypatch.setattr(PatientProtocol, "connection_lost", noted)
+    body = json.dumps({"size": [512, 512], "objects": []}).encode()
+    head = HEAD.replace(b"100000", str(len(body)).encode())
+    with connected(site) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sendall((head + body) * 8)
+        begun = time.monotonic()
+        while not lost and time.monotonic() < begun + 8:
+            time.sleep(0.05)
+        assert lost
+
+
+def test_idle_connections_make_room_for_others(site: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "MOST_CONNECTIONS", 8)
+    client.get("/api/samples")
+    others = []
+    for _ in range(20):
+        where = urlsplit(site)
+        others.append(socket.create_connection((where.hostname or "", where.port or 0), timeout=5))
+        others[-1].sendall(b"GET / HT")
+    assert client.get("/api/samples").status_code == 200
+    content, seconds = until_closed(others[0])
+    assert seconds < 2
+    assert content == b""
+    for connection in others:
+        connection.close()
