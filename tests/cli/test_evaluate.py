@@ -12,8 +12,8 @@ import pytest
 from pcdnet.cli import main
 from pcdnet.cli.evaluate import as_json, table, warn_of_limit
 from pcdnet.data import tetrominoes
+from pcdnet.origin import Origin
 from pcdnet.output.dataset import save_scenes
-from pcdnet.run import Origin
 from pcdnet.training.evaluation import Evaluation
 from tests.cli.conftest import Complaint
 from tests.runs import true_run

@@ -23,8 +23,9 @@ from pcdnet.cli.train import Train
 from pcdnet.config import PRESETS, RENAMED, RENAMED_VALUES, Config
 from pcdnet.data.tetrominoes import generate
 from pcdnet.data.view import View
+from pcdnet.origin import Origin
 from pcdnet.output.dataset import save_scenes
-from pcdnet.run import Origin, RunFolder
+from pcdnet.run import RunFolder
 from pcdnet.training.fit import fit
 from pcdnet.training.verdict import kept_verdict
 from tests.cli.conftest import SMALL, Complaint
