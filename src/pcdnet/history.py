@@ -16,6 +16,11 @@ def written(values: Mapping[str, Any]) -> str:
     return sealed_json(json.dumps(values)) + "\n"
 
 
+def count(path: Path) -> int:
+    """How many lines there are, whole or not; none if there is no such file."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
 def read(path: Path) -> tuple[list[dict[str, Any]], int]:
     """The lines of a file, none if there is no such file, and how many more there are that are damaged.
 

@@ -22,7 +22,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,9 @@ SETTLED = "prototypes"
 """What the weights say of a settled bank: the fields below."""
 SETTLES = ("num_prototypes", "max_unexplained")
 """Fields of the model's configuration that are settled at the end of training."""
-WORDS = {"state", "values", "size", SETTLED}
+LINES = "lines"
+"""What a state says of the metrics: how many lines there were then."""
+WORDS = {"state", "values", "size", SETTLED, LINES}
 """All that files of weights and states note beside their tensors."""
 GO_ON = Setting("resume", True)
 
@@ -263,8 +265,8 @@ class RunFolder:
         self._save(WEIGHTS, dict(model.state_dict()), words)
 
     def save_state(self, tensors: dict[str, Tensor], words: Mapping[str, Any]) -> None:
-        """Keep all that training needs to go on."""
-        self._save(STATE, tensors, {"state": json.dumps(words)})
+        """Keep all that training needs to go on, and how much there is of the metrics."""
+        self._save(STATE, tensors, {"state": json.dumps(words), LINES: str(history.count(self.path / METRICS))})
 
     def load_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What `save_state` kept."""
@@ -282,17 +284,23 @@ class RunFolder:
         return self.read_metrics()[0]
 
     def read_metrics(self) -> tuple[list[dict[str, Any]], int]:
-        """The lines of the metrics file, and how many more there are that are not as they were written.
+        """The lines of the metrics file, and how many more there should be that are damaged or lost.
 
         A last line that was cut off is neither: it is what a killed process leaves.
         """
-        return history.read(self.path / METRICS)
+        lines, bad = history.read(self.path / METRICS)
+        with suppress(PcdnetError, ValueError, TypeError, KeyError):  # a damaged state is for others to report
+            words = load_words(self.path / STATE) if self.has_state else {}
+            if LINES in words:
+                step = _noted(words, "state")["step"]
+                bad = max(bad, abs(_noted(words, LINES) - sum(line["step"] <= step for line in lines)))
+        return lines, bad
 
     def rewind(self, step: int) -> None:
         """Forget what the metrics say of later steps: they are about to be done again."""
         lines, bad = self.read_metrics()
         if bad:
-            to_stderr(f"{bad} lines of {self.path / METRICS} were damaged, and are left out from now on")
+            to_stderr(f"{bad} lines of {self.path / METRICS} were damaged or lost, and are missing from now on")
         self._write(METRICS, "".join(history.written(line) for line in lines if line["step"] <= step))
 
     def log(self, **values: Any) -> None:

@@ -131,7 +131,7 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
     usage, error = bank_use(counted.images.astype(np.float32) / 255, found, len(bank.masks))
     metrics, bad = ([], 0) if run is None else run.read_metrics()
     if bad:
-        to_stderr(f"{bad} lines of the metrics are damaged, and are left out of the report")
+        to_stderr(f"{bad} lines of the metrics are damaged or lost, and are missing in the report")
     splits = np.zeros(len(bank.masks), dtype=np.int64)
     trained = len(splits) if run is None else run.config.model.num_prototypes
     for line in metrics:
