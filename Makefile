@@ -37,7 +37,7 @@ results-quick: $(READY)  ## try the same in minutes, with small budgets; results
 	$(BIN)/python -m benchmarks.run --quick
 
 drills: $(READY)  ## kill and damage runs 100 and 500 times, and count what is lost (half an hour)
-	$(BIN)/python -m benchmarks.drills --kills 100 --damages 500
+	$(BIN)/python -m benchmarks.drills --train 100 --decompose 100 --damages 500
 
 format: $(READY)  ## put the code in shape
 	$(BIN)/ruff check --fix .

@@ -1,6 +1,6 @@
 """Drills: work that is killed at random moments, and run folders that are damaged at random.
 
-usage: python -m benchmarks.drills [--kills N] [--damages M] [--seed S]
+usage: python -m benchmarks.drills [--train N] [--decompose N] [--damages M] [--seed S]
 
 A training and a `decompose` are killed by SIGKILL, half of the time in their first second, and started again until N
 kills are done; what comes out must be the same, byte for byte, as what was never killed. Then M run folders are
@@ -40,7 +40,7 @@ from pcdnet.run import RunFolder
 from pcdnet.training.verdict import kept_verdict
 
 TINY = (
-    *("--preset", "tetrominoes", "--train.batch", "8", "--train.validate-every", "2", "--train.steps", "12"),
+    *("--preset", "tetrominoes", "--train.batch", "8", "--train.validate-every", "2", "--train.steps", "8"),
     *("--model.num-prototypes", "4", "--model.restarts", "0", "--train.settle"),
 )
 """Options of a training that takes a moment."""
@@ -223,7 +223,8 @@ def damage_drill(folder: Path, data: Path, damages: int, seed: int) -> dict[str,
 def parser() -> argparse.ArgumentParser:
     """What can be asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.drills", description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=5, help="kills of training, and of decompose")
+    parser.add_argument("--train", type=int, default=5, help="kills of training")
+    parser.add_argument("--decompose", type=int, default=5, help="kills of decompose")
     parser.add_argument("--damages", type=int, default=56, help="damaged run folders; 56 have every file and kind once")
     parser.add_argument("--seed", type=int, default=0, help="seed of moments and damages")
     return parser
@@ -242,8 +243,8 @@ def main() -> int:
         save_scenes(tetrominoes.generate(640, seed=2), many)
         run = true_run(folder / "true").path
         work = training(small), decomposing(run, many)
-        trained = kill_drill("train", folder, work[0], LEARNED, asked.kills, rng)
-        found = kill_drill("decompose", folder, work[1], FOUND, asked.kills, rng)
+        trained = kill_drill("train", folder, work[0], LEARNED, asked.train, rng)
+        found = kill_drill("decompose", folder, work[1], FOUND, asked.decompose, rng)
         damaged = damage_drill(folder, small, asked.damages, asked.seed)
     figures = {"train": trained, "decompose": found, "damage": damaged}
     start.close({"benchmark": "drills", "seed": asked.seed, **figures, "seconds": time.perf_counter() - begin})
