@@ -82,11 +82,10 @@ def _mark(images: UInt8[np.ndarray, "N H W C"]) -> str:
     return f"{'x'.join(map(str, images.shape))}:{checksum(''.join(sums).encode())}"
 
 
-def in_words(mark: str) -> str:
+def in_words(mark: object) -> str:
     """A fingerprint as people are told it: `72 images of 35x35x3 and 8 for validation`."""
-    found = MARK.fullmatch(mark)
-    assert found is not None, "fingerprints are checked when they are read"
-    return f"{found[1]} images of {found[2]} and {found[3]} for validation"
+    found = MARK.fullmatch(str(mark))
+    return f"{found[1]} images of {found[2]} and {found[3]} for validation" if found else "others"
 
 
 def whole_numbers(value: Any, count: int) -> Any:

@@ -56,9 +56,9 @@ SETTLED = "prototypes"
 """What the weights say of a settled bank: the fields below."""
 SETTLES = ("num_prototypes", "max_unexplained")
 """Fields of the model's configuration that are settled at the end of training."""
-LINES = "lines"
-"""What a state says of the metrics: how many lines there were then."""
-WORDS = {"state", "values", "size", SETTLED, LINES}
+LINES, IMAGES = "lines", "images"
+"""What a state says of other files: how many lines of metrics there were then, and the fingerprint of the images."""
+WORDS = {"state", "values", "size", SETTLED, LINES, IMAGES}
 """All that files of weights and states note beside their tensors."""
 GO_ON = Setting("resume", True)
 
@@ -166,6 +166,8 @@ class RunFolder:
     def check_same(self, fingerprint: str) -> None:
         """Refuse to go on with other images than those that were learned from: the best so far was best on these."""
         former = self.origin.fingerprint
+        with suppress(PcdnetError, ValueError):  # an origin may be gone; a damaged state is for others to report
+            former = former or (_noted(load_words(self.path / STATE), IMAGES) if self.has_state else None)
         if former not in (None, fingerprint):
             then, now = in_words(former), in_words(fingerprint)
             found = "others, as many and as large" if then == now else now
@@ -265,8 +267,10 @@ class RunFolder:
         self._save(WEIGHTS, dict(model.state_dict()), words)
 
     def save_state(self, tensors: dict[str, Tensor], words: Mapping[str, Any]) -> None:
-        """Keep all that training needs to go on, and how much there is of the metrics."""
-        self._save(STATE, tensors, {"state": json.dumps(words), LINES: str(history.count(self.path / METRICS))})
+        """Keep all that training needs to go on, how much there is of the metrics, and what was learned from."""
+        lines, images = history.count(self.path / METRICS), self.origin.fingerprint
+        noted = {"state": words, LINES: lines, IMAGES: images}
+        self._save(STATE, tensors, {name: json.dumps(value) for name, value in noted.items()})
 
     def load_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What `save_state` kept."""

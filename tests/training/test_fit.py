@@ -356,6 +356,10 @@ def test_a_run_of_which_the_origin_is_gone_asks_for_the_data_and_goes_on(tmp_pat
     (run / "origin.json").unlink()
     with pytest.raises(PcdnetError, match=r"which data it was trained on, as it has no origin\.json; name what to use"):
         learned(None, None, out=run, resume=True)
+    others = written(tmp_path / "others", generate(20, seed=2).images[..., 0].astype(np.uint16) * 4 + 200)
+    with pytest.raises(PcdnetError, match="18 images of 35x35x1 and 2 for validation, and these are others"):
+        learned(others, None, out=run, resume=True)
+    assert not (run / "origin.json").exists()
     again = learned(deep, None, out=run, resume=True)  # and looks at them as it did before
     assert same(again, whole)
     assert again.values == whole.values == (200, 1220)
