@@ -10,7 +10,8 @@ from pcdnet.config import Config, ModelConfig
 from pcdnet.data.tetrominoes import true_prototypes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
-from pcdnet.run import Origin, RunFolder
+from pcdnet.origin import Origin
+from pcdnet.run import RunFolder
 
 ENDED = (0, 3)
 """The exit codes of a training that came to its end, whatever it is worth: those of a few steps are worth little."""

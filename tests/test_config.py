@@ -24,15 +24,16 @@ FIELDS = {
 
 BY_TYPE: dict[object, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
-    int: st.integers(1, 10**6),
+    int: st.integers(1, 10**5),
     float: st.floats(0, 1, exclude_min=True, exclude_max=True),
 }
 counts, weights = st.integers(0, 2**32), st.floats(0, 1e6)
 BY_NAME: dict[str, st.SearchStrategy[Any]] = {
+    "model.num_prototypes": st.integers(1, 260),
     "model.prototype_size": st.tuples(st.integers(2, 999), st.integers(2, 999)),
     "model.channels": st.sampled_from([1, 3]),
     "model.max_colour": st.floats(0, 1e6, exclude_min=True),
-    **dict.fromkeys(("model.restarts", "train.noise_steps", "train.reset_every", "train.seed"), counts),
+    **dict.fromkeys(("train.noise_steps", "train.reset_every", "train.seed"), counts),
     **dict.fromkeys(("loss.l1", "loss.tv", "loss.mask_area", "model.min_error_reduction", "train.noise"), weights),
     **dict.fromkeys(
         ("model.min_visible", "model.min_solid", "model.min_inside", "train.cooldown", "train.reset_until"),
@@ -188,6 +189,7 @@ def test_a_misspelt_section_names_the_right_one() -> None:
         ("prototype_size = [25.0, 25]", "use two whole numbers"),
         ("min_error_reduction = nan", "nan; use a number"),
         ("min_error_reduction = inf", "inf; use a number"),
+        (f"min_error_reduction = 1{'0' * 400}", "use a number"),
         ('colour = "least"', "'least'; use 'least_squares' or 'network' or 'none'"),
     ],
 )
@@ -198,9 +200,11 @@ def test_a_wrong_value_is_quoted_with_what_is_wanted(text: str, complaint: str) 
 
 
 def test_every_number_has_a_range() -> None:
-    beyond: dict[Any, list[float]] = {int: [-1], float: [-1.0, float("nan"), float("inf")]}
+    beyond: dict[Any, list[float]] = {int: [-1, 10**10], float: [-1.0, 1e308, float("nan"), float("inf")]}
     for field, value in ((field, value) for field, hint in FIELDS.items() for value in beyond.get(hint, [])):
-        with pytest.raises(PcdnetError, match=f"^{Setting(field, value)} cannot be used; use ") as caught:
+        with pytest.raises(
+            PcdnetError, match=f"^{re.escape(str(Setting(field, value)))} cannot be used; use "
+        ) as caught:
             Config().with_fields({field: value})
         assert [setting.name for setting in caught.value.settings] == [field]
 
@@ -209,7 +213,9 @@ def test_every_number_has_a_range() -> None:
     ("field", "value"),
     [
         *((f"model.{name}", 0) for name in ("num_prototypes", "max_objects", "peaks_per_prototype", "rounds")),
+        *((f"model.{name}", 10**6) for name in ("num_prototypes", "max_objects", "restarts", "rounds")),
         ("model.prototype_size", (25, 1)),
+        ("model.prototype_size", (25, 10**5)),
         ("model.channels", 2),
         *((f"model.{name}", 1.1) for name in ("min_visible", "min_solid", "min_inside")),
         ("model.overhang", 1.0),
@@ -251,6 +257,16 @@ def test_text_that_is_no_toml_is_reported_as_such() -> None:
         Config.from_toml("[model\n", source="run.toml")
     with pytest.raises(PcdnetError, match=r"run\.toml is not valid TOML: .*recursion"):
         Config.from_toml("x = " + "[" * 100_000, source="run.toml")
+
+
+def test_numbers_of_thousands_of_digits_are_reported_as_such() -> None:
+    with pytest.raises(PcdnetError, match=r"run\.toml is not valid TOML: .*digits"):
+        Config.from_toml(f"[train]\nseed = {'9' * 9999}\n", source="run.toml")
+
+
+def test_a_bank_that_fills_any_memory_is_refused() -> None:
+    with pytest.raises(PcdnetError, match=r"num_prototypes=10000 and prototype_size=\(999, 999\) make a bank of more"):
+        Config().with_fields({"model.num_prototypes": 10_000, "model.prototype_size": (999, 999)})
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pcdnet.errors import PcdnetError, Setting
-from pcdnet.files import folder, locked_file, whole_file
+from pcdnet.errors import PcdnetError, Setting, Unwritable
+from pcdnet.files import (
+    checksum,
+    folder,
+    lock,
+    locked_file,
+    sealed_json,
+    sealed_toml,
+    unsealed_json,
+    unsealed_toml,
+    whole_file,
+)
 
 
 def test_a_file_takes_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
@@ -93,3 +109,73 @@ def test_a_file_that_is_not_there_is_made_and_locked(tmp_path: Path) -> None:
     assert (tmp_path / "journal").read_bytes() == b"new"
     with pytest.raises(PcdnetError, match="cannot write .*; choose another out$"):
         locked_file(tmp_path / "missing" / "journal")
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_full_disk_leaves_the_file_as_it_was(durable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "a.bin"
+    target.write_bytes(b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync" if durable else "pathlib.Path.replace", full)
+    with pytest.raises(Unwritable, match="cannot write .*a.bin: No space left on device; make room"):  # noqa: SIM117
+        with whole_file(target, "make room", durable=durable) as file:
+            file.write(b"new")
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_lock_keeps_others_out_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch()  # of a process that was killed
+    with lock(path):
+        assert "another process is writing to" in locked_elsewhere(path)
+        with pytest.raises(PcdnetError, match="another process is writing to .*; wait for it"), lock(path):
+            pass
+    assert not path.exists()
+    with pytest.raises(ZeroDivisionError), lock(path):
+        raise ZeroDivisionError
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_checksum_is_that_of_the_castagnoli_polynomial() -> None:
+    assert checksum(b"123456789") == checksum(b"1234", b"", b"56789") == "e3069283"
+
+
+WORDS = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), min_size=1).filter(
+    lambda words: "checksum" not in words
+)
+
+
+@given(WORDS, st.sampled_from([None, 1]), st.data())
+def test_a_sealed_object_is_read_back_and_no_other(
+    words: dict[str, object], indent: int | None, data: st.DataObject
+) -> None:
+    text = json.dumps(words, indent=indent)
+    sealed = sealed_json(text)
+    assert unsealed_json(sealed) == unsealed_json(text) == text
+    assert json.loads(sealed) == {"checksum": checksum(text.encode()), **words}
+    content = bytearray(sealed.encode())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 6))
+    try:
+        found = json.loads(unsealed_json(content.decode()))
+    except ValueError:
+        return
+    # The name of the checksum was hit: the rest is sound, and whoever reads it does not know that name.
+    assert found.items() > words.items()
+
+
+@given(st.integers(0, 10**6), st.data())
+def test_a_sealed_file_of_settings_is_read_back_and_no_other(number: int, data: st.DataObject) -> None:
+    text = f"[a]\nb = {number}\n"
+    sealed = sealed_toml(text)
+    assert unsealed_toml(sealed) == (text, True)
+    assert unsealed_toml(text) == (text, False)
+    assert tomllib.loads(sealed) == {"a": {"b": number}}
+    with pytest.raises(ValueError, match="not as it was written.*; if you edited it, remove its first line"):
+        unsealed_toml(sealed[: data.draw(st.integers(sealed.index("\n") + 1, len(sealed) - 1))])
+    place = data.draw(st.integers(sealed.index("\n") + 1, len(sealed) - 1))
+    with pytest.raises(ValueError, match="not as it was written"):
+        unsealed_toml(f"{sealed[:place]}{chr(ord(sealed[place]) ^ 1)}{sealed[place + 1 :]}")

@@ -26,7 +26,8 @@ from pcdnet.data.tetrominoes import generate
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
 from pcdnet.names import Names
-from pcdnet.run import FILES, HELD_OUT, TENSORBOARD, Origin, RunFolder
+from pcdnet.origin import MARK, Origin, fingerprint, in_words
+from pcdnet.run import FILES, HELD_OUT, TENSORBOARD, RunFolder
 from tests.runs import ENDED, grey_run, true_run
 
 Capture = pytest.CaptureFixture[str]
@@ -95,6 +96,7 @@ def complaint_of(capsys: Capture, *arguments: object) -> str:
     data=st.none() | st.text(max_size=20),
     minutes=st.none() | st.floats(0.001, 1e6),
     size=st.none() | sizes,
+    fingerprint=st.none() | st.from_regex(MARK, fullmatch=True, alphabet=st.characters(max_codepoint=127)),
 )
 def test_an_origin_is_read_back_as_it_was(view: dict[str, Any], **known: Any) -> None:
     origin = Origin(view=View(**view), **known)
@@ -120,10 +122,17 @@ def test_an_origin_is_read_back_as_it_was(view: dict[str, Any], **known: Any) ->
         '{"tiles": 192.5}',
         '{"tiles": true}',
         '{"ignore": [0, 0, 5]}',
+        '{"fingerprint": "3 images"}',
+        '{"minutes": NaN}',
+        '{"minutes": -1}',
+        '{"tile": 192}',
     ],
 )
 def test_a_damaged_origin_is_reported_with_its_cure(text: str, tmp_path: Path) -> None:
     run = grey_run(tmp_path / "run")
+    if text.startswith('{"'):
+        always = {"data": None, "minutes": None, "crop": None, "resize": None, "stride": 1, "grey": False}
+        text = json.dumps(always | json.loads(text))
     (run.path / "origin.json").write_text(text)
     with pytest.raises(PcdnetError, match=r"cannot read .*origin\.json: .*; delete it, and name the data with data"):
         RunFolder.open(run.path)
@@ -209,9 +218,8 @@ def test_a_run_made_in_python_is_not_taken_for_tetrominoes(kind: str, tmp_path: 
     model = pcdnet.fit(images, "tetrominoes", changes=TINY, quiet=True, out=out if kind == "array" else None)
     if kind == "saved":
         model.save(out)
-    wrong = (
-        "does not say which data it was trained on, as the images were given in Python; name what to use with --data"
-    )
+    reason = "the images were given in Python" if kind == "array" else "it has no origin.json"
+    wrong = f"does not say which data it was trained on, as {reason}; name what to use with --data"
     figure = ["figure", out, "--kind", "segmentation", "--out", tmp_path / "a.png"]
     for command in (["eval", out], ["report", out], ["bench", out], figure):
         assert complaint_of(capsys, *command) == f"pcdnet: {out} {wrong}\n"
@@ -567,7 +575,7 @@ def test_a_run_of_version_0_1_is_resumed(tmp_path: Path) -> None:
     asked = iter([False, False, True])
     with pytest.raises(PcdnetError, match="stopped after step 3"):
         pcdnet.fit(images, "tetrominoes", changes=TINY, quiet=True, out=run, stop=lambda: next(asked))
-    text = (run / "config.toml").read_text()
+    text = (run / "config.toml").read_text().partition("\n")[2]  # without the checksum
     for old, new in RENAMED.items():
         text = text.replace(f"\n{new} = ", f"\n{old.partition('.')[2]} = ")
     (run / "config.toml").write_text(text.replace('"least_squares"', '"solve"'))
@@ -638,3 +646,34 @@ def test_a_run_keeps_the_values_that_it_learned_with(tmp_path: Path) -> None:
     assert pcdnet.load(tmp_path / "saved").values == (200, 1220)
     pcdnet.fit(resume=True, out=tmp_path / "run", quiet=True)
     assert RunFolder.open(tmp_path / "run").origin == run.origin
+
+
+def test_a_fingerprint_is_that_of_every_pixel_and_of_the_split() -> None:
+    scenes = generate(6, seed=1)
+    first = fingerprint(scenes.first(4), scenes.part(slice(4, None)))
+    assert in_words(first) == "4 images of 35x35x3 and 2 for validation"
+    assert first == fingerprint(*(pcdnet.Scenes(images=part.copy()) for part in np.split(scenes.images, [4])))
+    others = [fingerprint(scenes.first(5), scenes.part(slice(5, None))), fingerprint(scenes.first(4), scenes.first(2))]
+    changed = scenes.images.copy()
+    changed[3, 34, 34, 2] ^= 1
+    others.append(fingerprint(pcdnet.Scenes(images=changed[:4]), scenes.part(slice(4, None))))
+    assert len({first, *others}) == 4
+
+
+def test_what_a_killed_start_leaves_is_free_and_weights_are_not(tmp_path: Path) -> None:
+    for names in ((), ("train.lock",), ("origin.json.partial",), ("origin.json", "config.toml.partial", "train.lock")):
+        folder = tmp_path / "-".join(names or ["none"])
+        folder.mkdir()
+        for name in names:
+            (folder / name).touch()
+        assert RunFolder.check_free(folder) == folder
+        run = RunFolder.create(folder, Config(), Origin())
+        assert {path.name for path in run.path.iterdir()} - {"train.lock"} == {"config.toml", "origin.json"}
+    (tmp_path / "lost").mkdir()
+    (tmp_path / "lost" / "weights.safetensors").touch()
+    with pytest.raises(PcdnetError, match="is in use"):
+        RunFolder.check_free(tmp_path / "lost")
+    assert RunFolder.check_free(tmp_path / "lost", force=True)
+    (tmp_path / "lost" / "precious.txt").touch()
+    with pytest.raises(PcdnetError, match="holds other things than a run"):
+        RunFolder.check_free(tmp_path / "lost", force=True)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-import math
+import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.files import unsealed_toml
 
 ColourModule = Literal["least_squares", "network", "none"]
 Localization = Literal["phase", "error_reduction"]
@@ -21,6 +22,12 @@ Template = Literal["painted", "prototype"]
 Labels = Literal["mask", "change"]
 Init = Literal["constant", "images", "shapes"]
 Background = Literal["black", "still", "plain", "moving"]
+
+MOST, LONGEST, LARGEST_BANK = 100_000, 10_000, 2**28
+"""Prototypes, objects, places, rounds or restarts at most, pixels of a prototype's side, and of all prototypes: more
+would fill any memory."""
+LARGEST = 2**32
+"""No number of a configuration is larger; seeds beyond it would not fit the generators."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,12 +84,19 @@ class ModelConfig:
     the background (change), for masks that nothing makes tight, as in the paper over black ground."""
 
     def __post_init__(self) -> None:
-        _check(
-            self, lambda n: n >= 1, "use 1 or more", "num_prototypes", "max_objects", "peaks_per_prototype", "rounds"
-        )
-        _check(self, lambda sides: min(sides) >= 2, "use 2 or more pixels a side", "prototype_size")
+        counts = "num_prototypes", "max_objects", "peaks_per_prototype", "rounds"
+        _check(self, lambda n: 1 <= n <= MOST, f"use 1 or more, up to {MOST}", *counts)
+        sides = f"use 2 or more pixels a side, up to {LONGEST}"
+        _check(self, lambda sides: min(sides) >= 2 and max(sides) <= LONGEST, sides, "prototype_size")
+        if self.num_prototypes * self.prototype_size[0] * self.prototype_size[1] > LARGEST_BANK:
+            raise PcdnetError(
+                *(Setting("model.num_prototypes", self.num_prototypes), " and "),
+                *(Setting("model.prototype_size", self.prototype_size), " make a bank of more than "),
+                f"{LARGEST_BANK:,} pixels; use fewer or smaller prototypes",
+            )
         _check(self, lambda n: n in (1, 3), "use 1 for grey or 3 for RGB images", "channels")
-        _check(self, lambda x: x >= 0, "use 0 or more", "min_error_reduction", "restarts")
+        _check(self, lambda x: x >= 0, "use 0 or more", "min_error_reduction")
+        _check(self, lambda n: 0 <= n <= MOST, f"use 0 or more, up to {MOST}", "restarts")
         _check(
             self,
             lambda x: 0 <= x <= 1,
@@ -221,7 +235,7 @@ class Config:
         """Read `to_toml`'s text; fields that are not named keep their defaults, unknown ones are errors."""
         try:
             tables = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # ValueError: a number of thousands of digits, too
             raise PcdnetError(f"{source} is not valid TOML: {error}; fix that line") from None
         return Config.from_tables(tables, source)
 
@@ -240,14 +254,25 @@ class Config:
         return Config(**sections)
 
     @staticmethod
-    def load(path: str | Path) -> Config:
-        """Read a TOML file."""
+    def load(path: str | Path, complete: Collection[str] = ()) -> Config:
+        """Read a TOML file.
+
+        The sections that must be `complete` lack no field, but for those that are newer than the file: what was written
+        for a run is not to be filled up with defaults because a part of it was lost.
+        """
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise PcdnetError(f"cannot read the configuration {path}: {reason}; give a readable TOML file") from None
-        return Config.from_toml(text, source=str(path))
+        try:
+            text, sealed = unsealed_toml(text)
+        except ValueError as error:
+            raise PcdnetError(f"the configuration {path} cannot be used: {error}, otherwise restore it") from None
+        config = Config.from_toml(text, source=str(path))
+        if not sealed:  # a sealed file is as it was written, so what it lacks is newer
+            _check_complete(tomllib.loads(text), complete, path)
+        return config
 
 
 def flags(setting: Setting) -> list[str]:
@@ -282,12 +307,29 @@ RENAMED_VALUES: dict[str, dict[object, str]] = {
 """The same for the values of fields."""
 
 
+NEWER = {
+    *("model.template", "model.sparse_training", "model.rounds", "model.depth_order", "model.max_unexplained"),
+    *("model.min_inside", "model.labels", "train.settle"),
+}
+"""Fields that version 0.1 did not have; whoever adds another need not name it here, as files are sealed since."""
+
+
 FIELDS: dict[str, Any] = {
     f"{name}.{field_name}": hint
     for name, kind in get_type_hints(Config).items()
     for field_name, hint in get_type_hints(kind).items()
 }
 """Every field, named with its section, and the type of its values."""
+
+
+def _check_complete(tables: Mapping[str, Any], sections: Collection[str], path: object) -> None:
+    """Refuse a configuration of a run in which fields are missing that every version wrote."""
+    there = {
+        f"{section}.{RENAMED.get(f'{section}.{name}', name)}" for section in tables for name in tables.get(section, {})
+    }
+    lost = [name for name in FIELDS if name.partition(".")[0] in sections and name not in {*there, *NEWER}]
+    if lost:
+        raise PcdnetError(f"{path} has lost {len(lost)} fields, {lost[0]} for example; restore it, or train anew")
 
 
 def _section(kind: type[Any], name: str, table: dict[str, Any], source: str) -> Any:
@@ -317,7 +359,7 @@ def checked_value(hint: Any, name: str, value: Any, source: str) -> Any:
             return tuple(value)
         wanted = "two whole numbers, such as [25, 25]"
     elif hint is float:
-        if type(value) in (int, float) and math.isfinite(value):
+        if type(value) in (int, float) and abs(value) < sys.float_info.max:
             return float(value)
         wanted = "a number"
     else:
@@ -328,12 +370,14 @@ def checked_value(hint: Any, name: str, value: Any, source: str) -> Any:
 
 
 def _check(section: Any, allowed: Callable[[Any], bool], cure: str, *names: str) -> None:
-    """Refuse a section of a configuration in which a field is not what is allowed, or without end."""
+    """Refuse a section of a configuration in which a field is not what is allowed, or beyond all measure."""
     for name in names:
         value = getattr(section, name)
-        if not allowed(value) or value == math.inf:
-            setting = Setting(f"{type(section).__name__.removesuffix('Config').lower()}.{name}", value)
+        setting = Setting(f"{type(section).__name__.removesuffix('Config').lower()}.{name}", value)
+        if not allowed(value):
             raise PcdnetError(setting, f" cannot be used; {cure}")
+        if isinstance(value, int | float) and value > LARGEST:
+            raise PcdnetError(setting, f" cannot be used; use {LARGEST} at most")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -54,5 +54,9 @@ class PcdnetError(Exception):
         return "".join(say(part) if isinstance(part, Setting) else part for part in self.parts)
 
 
+class Unwritable(PcdnetError):
+    """A file or folder cannot be written: no input is to blame, and going on with the next one is of no use."""
+
+
 class Interrupted(PcdnetError):
     """Training was asked to stop, and did so after the step it was in."""

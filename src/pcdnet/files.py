@@ -1,32 +1,44 @@
-"""Files: written whole or not at all, and held by one process at a time."""
+"""Files: written whole or not at all, held by one process at a time, and known to be what was written by a checksum."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from pcdnet.errors import PcdnetError, Setting
+import google_crc32c
+
+from pcdnet.errors import PcdnetError, Setting, Unwritable
+
+PARTIAL = ".partial"
+"""How the names of files end that are not whole yet."""
 
 
 @contextmanager
-def whole_file(path: str | Path, *cure: str | Setting, shared: bool = False) -> Iterator[BinaryIO]:
+def whole_file(
+    path: str | Path, *cure: str | Setting, shared: bool = False, durable: bool = False
+) -> Iterator[BinaryIO]:
     """Open a file for bytes that takes its name only when the block ends well.
 
     Until then a file of that name stays as it was, and whatever goes wrong leaves nothing behind. `cure` ends the
-    message of an error. A `shared` file may be written by several processes at the same time; the last one wins.
+    message of an error. A `shared` file may be written by several processes at the same time; the last one wins. A
+    `durable` one is on the disk before it takes its name, so that a power cut leaves the old file or the new one.
     """
     path = Path(path)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial" if shared else f"{path.name}.partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}" if shared else f"{path.name}{PARTIAL}")
     try:
         with partial.open("wb") as file:
             yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
         cure = cure or ("choose another place",)
-        raise PcdnetError(f"cannot write {path}: {error.strerror or error}; ", *cure) from None
+        raise Unwritable(f"cannot write {path}: {error.strerror or error}; ", *cure) from None
     finally:
         with suppress(OSError):  # where it cannot be removed it could not be made, which is reported already
             partial.unlink(missing_ok=True)
@@ -38,7 +50,7 @@ def folder(path: str | Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise PcdnetError(f"cannot make the folder {path}: {error.strerror or error}; choose another place") from None
+        raise Unwritable(f"cannot make the folder {path}: {error.strerror or error}; choose another place") from None
     return path
 
 
@@ -48,7 +60,7 @@ def locked_file(path: Path) -> BinaryIO:
         path.touch()
         file = path.open("r+b")
     except OSError as error:
-        raise PcdnetError(f"cannot write {path}: {error.strerror or error}; choose another ", Setting("out")) from None
+        raise Unwritable(f"cannot write {path}: {error.strerror or error}; choose another ", Setting("out")) from None
     with suppress(ImportError):  # where there are no such locks, people take care themselves
         import fcntl
 
@@ -62,3 +74,82 @@ def locked_file(path: Path) -> BinaryIO:
         except OSError:
             pass  # a file system without locks
     return file
+
+
+@contextmanager
+def lock(path: Path) -> Iterator[None]:
+    """Hold a file that says nothing but that a process is at work in its folder; another one is refused meanwhile.
+
+    The file goes when the block ends. One that a killed process left behind holds nobody up.
+    """
+    while True:
+        with locked_file(path) as file:
+            # Whoever held it before may have removed it between our opening and locking it: then it is nobody's.
+            if not _is_at(file, path):
+                continue
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+            return
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def checksum(*parts: bytes) -> str:
+    """The CRC32C of bytes, as text; what a disk or a careless copy does to them changes it."""
+    value = 0
+    for part in parts:
+        value = google_crc32c.extend(value, part)
+    return f"{value:08x}"
+
+
+CHANGED = "it is not as it was written: its checksum differs"
+"""What is wrong with a text that was changed after it was sealed."""
+EDITED = f"{CHANGED}; if you edited it, remove its first line"
+"""The same of a text that people may edit."""
+_JSON = re.compile(r'\{"checksum": ?"([0-9a-f]{8})",')
+_TOML = re.compile(r"# checksum ([0-9a-f]{8})[^\n]*\n")
+
+
+def sealed_json(text: str) -> str:
+    """The text of a JSON object with its checksum as the first value, which `unsealed_json` takes off."""
+    assert text.startswith("{"), "an object"
+    return f'{{"checksum": "{checksum(text.encode())}",{text[1:]}'
+
+
+def unsealed_json(text: str) -> str:
+    """The text as it was before it was sealed, or a ValueError; one that was never sealed stays as it is."""
+    seal = _JSON.match(text)
+    if seal is None:
+        if '"checksum":' in text:
+            raise ValueError(CHANGED)
+        return text
+    rest = "{" + text[seal.end() :]
+    if checksum(rest.encode(errors="surrogatepass")) != seal[1]:
+        raise ValueError(CHANGED)
+    return rest
+
+
+def sealed_toml(text: str) -> str:
+    """The same for TOML, with the checksum in a comment: people may edit such a file, if they remove that line."""
+    return f"# checksum {checksum(text.encode())}; remove this line if you edit the file\n{text}"
+
+
+def unsealed_toml(text: str) -> tuple[str, bool]:
+    """The text as it was before it was sealed, or a ValueError; and whether it was sealed at all."""
+    seal = _TOML.match(text)
+    if seal is None:
+        if text.startswith("#") and "remove this line if" in text.partition("\n")[0]:
+            raise ValueError(EDITED)
+        return text, False
+    rest = text[seal.end() :]
+    if checksum(rest.encode()) != seal[1]:
+        raise ValueError(EDITED)
+    return rest, True

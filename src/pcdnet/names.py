@@ -7,7 +7,8 @@
     [colours]
     "7" = [[0.9, 0.1, 0.1], [0.1, 0.8, 0.2]]
 
-A name is plain text wherever it appears: markup in it is shown, never obeyed.
+A name is plain text wherever it appears: markup in it is shown, never obeyed. Above that stands a checksum, in a
+comment that people remove when they edit the file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from pcdnet.errors import PcdnetError
-from pcdnet.files import whole_file
+from pcdnet.files import sealed_toml, unsealed_toml, whole_file
 
 FILE = "names.toml"
 """The file of a run folder that holds the names."""
@@ -114,10 +115,16 @@ class Names:
         if len(content) > _LARGEST:
             raise PcdnetError(f"{path} is larger than a mebibyte; keep nothing but names in it")
         try:
-            tables = tomllib.loads(content.decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            text = content.decode()
+            tables = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
             raise PcdnetError(f"{path} is not valid TOML: {error}; fix or remove it") from None
-        if set(tables) - {"names", "colours"} or not all(isinstance(table, dict) for table in tables.values()):
+        try:
+            unsealed_toml(text)
+        except ValueError as error:
+            raise PcdnetError(f"{path} cannot be used: {error}, otherwise remove the file") from None
+        known = tables and tables.keys() <= {"names", "colours"}
+        if not known or not all(isinstance(table, dict) for table in tables.values()):
             raise PcdnetError(f'{path} holds other things than names; write [names] and lines like "0" = "L" below it')
         return _from_tables(tables, count, channels, path)
 
@@ -128,7 +135,7 @@ class Names:
         if self.colours:
             lines += ["", "[colours]", *(f'"{p}" = {json.dumps(self.colours[p])}' for p in sorted(self.colours))]
         with whole_file(Path(folder) / FILE) as file:
-            file.write("".join(f"{line}\n" for line in lines).encode())
+            file.write(sealed_toml("".join(f"{line}\n" for line in lines)).encode())
 
 
 def first_of_each(names: Iterable[str]) -> Int64[np.ndarray, "P"]:

@@ -4,14 +4,15 @@
     origin.json           on which data, looked at how, and for how long
     weights.safetensors   the best model so far, by validation
     state.safetensors     the last model with all that is needed to go on exactly as if nothing had happened
-    metrics.jsonl         a line for every report, validation and reset of a prototype
+    metrics.jsonl         a line for every report, validation and reset of a prototype, each with its checksum
     names.toml            what people call the prototypes, and the distinct colours that they come in
     verdict.json          whether training worked, and why
     report.html           the report
     tensorboard/          event files, where they were asked for
+    train.lock            there while a process trains
 
 Each file is written whole under another name and then renamed, so a run that is killed at any moment can be resumed.
-Nothing in it is a pickle.
+Each carries a checksum, so what a disk or a careless copy did to it is found when it is read. Nothing is a pickle.
 """
 
 from __future__ import annotations
@@ -21,26 +22,31 @@ import json
 import shlex
 import shutil
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from pcdnet.config import PRESETS, Config, ModelConfig, flags
+from pcdnet import history
+from pcdnet.config import FIELDS, PRESETS, Config, ModelConfig, checked_value, flags
+from pcdnet.data.notes import to_stderr
 from pcdnet.data.opening import held_out_data, open_data, training_data
 from pcdnet.data.sources import TEST_SEED, is_generated
 from pcdnet.data.view import UNCHANGED, View
-from pcdnet.errors import PcdnetError, Setting
+from pcdnet.errors import PcdnetError, Setting, Unwritable
+from pcdnet.files import PARTIAL, lock, sealed_toml, whole_file
 from pcdnet.files import folder as made
-from pcdnet.files import whole_file
 from pcdnet.model.network import PCDNet
-from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_metadata, load_tensors, save_tensors
+from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, load_words, save_tensors
 from pcdnet.names import FILE as NAMES
 from pcdnet.names import Names
+from pcdnet.origin import FILE as ORIGIN
+from pcdnet.origin import Origin, in_words, numbers, whole_numbers
 from pcdnet.scene import Scenes
 
-ORIGIN, STATE, METRICS = "origin.json", "state.safetensors", "metrics.jsonl"
+STATE, METRICS, LOCK = "state.safetensors", "metrics.jsonl", "train.lock"
 VERDICT, REPORT, TENSORBOARD = "verdict.json", "report.html", "tensorboard"
 FILES = (CONFIG, ORIGIN, WEIGHTS, STATE, METRICS, NAMES, VERDICT, REPORT)
 """The files of a run; beside them there may be the folder TENSORBOARD."""
@@ -50,42 +56,11 @@ SETTLED = "prototypes"
 """What the weights say of a settled bank: the fields below."""
 SETTLES = ("num_prototypes", "max_unexplained")
 """Fields of the model's configuration that are settled at the end of training."""
+LINES, IMAGES = "lines", "images"
+"""What a state says of other files: how many lines of metrics there were then, and the fingerprint of the images."""
+WORDS = {"state", "values", "size", SETTLED, LINES, IMAGES}
+"""All that files of weights and states note beside their tensors."""
 GO_ON = Setting("resume", True)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Origin:
-    """What the configuration of a run does not say: which images it learned from, and how they were looked at."""
-
-    data: str | None = None
-    """The name or path of the data; None where the images were given in Python."""
-    view: View = UNCHANGED
-    """How the images were looked at."""
-    minutes: float | None = None
-    """How long training was to take, if that was limited."""
-    size: tuple[int, int] | None = None
-    """Height and width of the images; None in runs of version 0.1."""
-
-    def to_json(self) -> str:
-        """The origin as text that `from_json` reads."""
-        words = {"data": self.data, "minutes": self.minutes, "size": self.size, **dataclasses.asdict(self.view)}
-        return json.dumps(words, indent=1) + "\n"
-
-    @staticmethod
-    def from_json(text: str) -> Origin:
-        """Read `to_json`'s text, or raise ValueError."""
-        words = json.loads(text)
-        if not isinstance(words, dict):
-            raise ValueError("it holds no object")
-        data, minutes = words.get("data"), words.get("minutes")
-        stride, grey, tiles = words.get("stride", 1), words.get("grey", False), words.get("tiles")
-        if not isinstance(data, str | None) or not isinstance(minutes, int | float | None):
-            raise ValueError(f"data is {data!r}, minutes is {minutes!r}")
-        if type(stride) is not int or type(grey) is not bool or type(tiles) not in (int, type(None)):
-            raise ValueError(f"stride is {stride!r}, grey is {grey!r}, tiles is {tiles!r}")
-        sides = {name: _sides(words.get(name), count) for name, count in (("crop", 4), ("resize", 2), ("ignore", 4))}
-        view = View(**sides, stride=stride, grey=grey, values=_numbers(words.get("values"), 2), tiles=tiles)
-        return Origin(data=data, minutes=minutes, size=_sides(words.get("size"), 2), view=view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +87,19 @@ class RunFolder:
     def check_free(path: str | Path, *, force: bool = False) -> Path:
         """The path, if a run may be started there; worth asking before the work begins.
 
-        A folder that holds anything is refused, unless it holds a run and `force` is set.
+        A folder that holds anything is refused, unless it holds a run and `force` is set. What a start leaves that was
+        killed before the run was one does not count.
         """
         path = Path(path)
-        used = path.exists() and (not path.is_dir() or any(path.iterdir()))
-        if used and not force:
+        names = _names_in(path)
+        if not names or (names <= {CONFIG, ORIGIN} and not (path / CONFIG).exists()):
+            return path
+        if not force:
             raise PcdnetError(
                 f"{path} is in use; set ",
                 *(GO_ON, " to go on, ", Setting("force", True), " to start anew, or choose another ", Setting("out")),
             )
-        if used and not (path / CONFIG).is_file():
+        if CONFIG not in names and not names <= {*FILES, TENSORBOARD}:
             raise PcdnetError(
                 f"{path} holds other things than a run, so ",
                 *(Setting("force", True), " does not touch it; choose another ", Setting("out")),
@@ -129,19 +107,34 @@ class RunFolder:
         return path
 
     @staticmethod
+    def check_idle(path: str | Path) -> None:
+        """Refuse a folder in which another process trains just now."""
+        if (Path(path) / LOCK).exists():
+            with RunFolder.locked(path):
+                pass
+
+    @staticmethod
+    def locked(path: str | Path) -> AbstractContextManager[None]:
+        """Keep every other training out of a folder, which is made if need be, for as long as the block takes."""
+        return lock(made(path) / LOCK)
+
+    @staticmethod
     def create(path: str | Path, config: Config, origin: Origin, *, force: bool = False) -> RunFolder:
         """Start a run; a folder that holds one already is only overwritten with `force`, and then wholly."""
-        path = RunFolder.check_free(path, force=force)
+        path = Path(path)
+        RunFolder.check_free(path, force=force)
         run = RunFolder(made(path), config, origin)
         try:
             for name in FILES:
-                (path / name).unlink(missing_ok=True)
+                for former in (path / name, path / f"{name}{PARTIAL}"):
+                    former.unlink(missing_ok=True)
             shutil.rmtree(path / TENSORBOARD, ignore_errors=True)
         except OSError as error:
-            raise PcdnetError(f"cannot write the run {path}: {error}; choose another ", Setting("out")) from None
+            reason = error.strerror or error
+            raise Unwritable(f"cannot write the run {path}: {reason}; choose another ", Setting("out")) from None
         # The configuration comes last: a folder without one is no run, and so is never taken for one half made.
-        run._write(ORIGIN, origin.to_json())
-        run._write(CONFIG, config.to_toml())
+        run._write(ORIGIN, origin.to_json(), "choose another ", Setting("out"))
+        run._write(CONFIG, sealed_toml(config.to_toml()), "choose another ", Setting("out"))
         return run
 
     @staticmethod
@@ -160,7 +153,28 @@ class RunFolder:
                 raise PcdnetError(
                     f"cannot read {path / ORIGIN}: {error}; delete it, and name the data with ", Setting("data")
                 ) from None
-        return RunFolder(path, Config.load(path / CONFIG), origin)
+        # A model that was saved from Python has no other section than `model`; a training has all of them.
+        trained = any((path / name).exists() for name in (ORIGIN, STATE, METRICS))
+        sections = ("model", "loss", "train") if trained else ("model",)
+        return RunFolder(path, Config.load(path / CONFIG, complete=sections), origin)
+
+    @property
+    def has_origin(self) -> bool:
+        """Whether it is known how the images were looked at; that of a saved model, or one that is gone, is not."""
+        return (self.path / ORIGIN).is_file()
+
+    def check_same(self, fingerprint: str) -> None:
+        """Refuse to go on with other images than those that were learned from: the best so far was best on these."""
+        former = self.origin.fingerprint
+        with suppress(PcdnetError, ValueError):  # an origin may be gone; a damaged state is for others to report
+            former = former or (_noted(load_words(self.path / STATE), IMAGES) if self.has_state else None)
+        if former not in (None, fingerprint):
+            then, now = in_words(former), in_words(fingerprint)
+            found = "others, as many and as large" if then == now else now
+            raise PcdnetError(
+                f"{self.path} learned from {then}, and these are {found}; name the same images with ",
+                *(Setting("data"), ", or start another run with another ", Setting("out")),
+            )
 
     def with_origin(self, origin: Origin) -> RunFolder:
         """The run from now on with this origin: resumed, it may have its data in another place, or more time."""
@@ -186,9 +200,9 @@ class RunFolder:
     def data(self) -> str:
         """The name or path of the data that it was trained on; where that is not known, whoever asks must name some."""
         if self.origin.data is None:
+            reason = "the images were given in Python" if self.has_origin else f"it has no {ORIGIN}"
             raise PcdnetError(
-                f"{self.path} does not say which data it was trained on, as the images were given in Python; "
-                f"name what to use with ",
+                f"{self.path} does not say which data it was trained on, as {reason}; name what to use with ",
                 Setting("data"),
             )
         return self.origin.data
@@ -207,14 +221,21 @@ class RunFolder:
         if not self.has_weights:
             raise PcdnetError(f"{self.path} has no weights yet; train it to its first validation with ", GO_ON)
         tensors, words = load_tensors(weights)
-        config = self.model_config
-        background = tensors.get("background")
-        size = None if background is None or background.ndim != 3 else (background.shape[1], background.shape[2])
-        model = PCDNet(config, size)
+        config, background = self.model_config, tensors.get("background")
+        try:
+            values, size = numbers(_noted(words, "values"), 2), whole_numbers(_noted(words, "size"), 2)
+            expected = config.num_prototypes, *config.prototype_size
+            # Before a bank is made that may be of any size.
+            if "prototypes" in tensors and tensors["prototypes"].shape != expected:
+                raise ValueError(f"it holds prototypes of {tuple(tensors['prototypes'].shape)}, not {expected}")
+        except ValueError as error:
+            raise PcdnetError(f"cannot read {weights}: {error}; it belongs to another {CONFIG}") from None
+        shape = None if background is None or background.ndim != 3 else (background.shape[1], background.shape[2])
+        model = PCDNet(config, shape)
         fill(model, tensors, weights)
         model.names = self.names()
-        model.values = self.origin.view.values or _numbers(json.loads(words.get("values", "null")), 2)
-        model.learned_size = self.origin.size or _sides(json.loads(words.get("size", "null")), 2)
+        model.values = self.origin.view.values or values
+        model.learned_size = self.origin.size or size
         return model.to(target).eval()
 
     @property
@@ -232,11 +253,12 @@ class RunFolder:
             return None
         configured = self.config.model
         try:
-            found = json.loads(load_metadata(self.path / WEIGHTS).get(SETTLED, "null"))
+            found = _noted(load_words(self.path / WEIGHTS), SETTLED)
             found = {"num_prototypes": found} if type(found) is int else dict(found)
-            settled = dataclasses.replace(configured, **{name: found[name] for name in SETTLES if name in found})
+            values = {name: _as_configured(name, found[name]) for name in SETTLES if name in found}
+            settled = dataclasses.replace(configured, **values)
         except (TypeError, ValueError, PcdnetError):
-            return None
+            return None  # whatever is wrong with the file is reported when its tensors are read
         return settled if settled.num_prototypes <= configured.num_prototypes else None
 
     def save_weights(self, model: PCDNet, *, settled: bool = False) -> None:
@@ -245,46 +267,65 @@ class RunFolder:
         self._save(WEIGHTS, dict(model.state_dict()), words)
 
     def save_state(self, tensors: dict[str, Tensor], words: Mapping[str, Any]) -> None:
-        """Keep all that training needs to go on."""
-        self._save(STATE, tensors, {"state": json.dumps(words)})
+        """Keep all that training needs to go on, how much there is of the metrics, and what was learned from."""
+        lines, images = history.count(self.path / METRICS), self.origin.fingerprint
+        noted = {"state": words, LINES: lines, IMAGES: images}
+        self._save(STATE, tensors, {name: json.dumps(value) for name, value in noted.items()})
 
     def load_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What `save_state` kept."""
-        tensors, metadata = load_tensors(self.path / STATE)
-        return tensors, json.loads(metadata["state"])
+        tensors, words = load_tensors(self.path / STATE, "train anew")
+        try:
+            state = _noted(words, "state")
+            if not isinstance(state, dict):
+                raise ValueError("it does not say how far training was")
+        except ValueError as error:
+            raise PcdnetError(f"cannot read {self.path / STATE}: {error}; train anew") from None
+        return tensors, state
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of the metrics file; a last line that was cut off is left out."""
-        path = self.path / METRICS
-        if not path.is_file():
-            return []
-        lines = []
-        for line in path.read_text(encoding="utf-8").splitlines():
-            try:
-                lines.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
-        return lines
+        """The sound lines of the metrics file; see `read_metrics`."""
+        return self.read_metrics()[0]
+
+    def read_metrics(self) -> tuple[list[dict[str, Any]], int]:
+        """The lines of the metrics file, and how many more there should be that are damaged or lost.
+
+        A last line that was cut off is neither: it is what a killed process leaves.
+        """
+        lines, bad = history.read(self.path / METRICS)
+        with suppress(PcdnetError, ValueError, TypeError, KeyError):  # a damaged state is for others to report
+            words = load_words(self.path / STATE) if self.has_state else {}
+            if LINES in words:
+                step = _noted(words, "state")["step"]
+                bad = max(bad, abs(_noted(words, LINES) - sum(line["step"] <= step for line in lines)))
+        return lines, bad
 
     def rewind(self, step: int) -> None:
         """Forget what the metrics say of later steps: they are about to be done again."""
-        kept = [line for line in self.metrics() if line["step"] <= step]
-        self._write(METRICS, "".join(json.dumps(line) + "\n" for line in kept))
+        lines, bad = self.read_metrics()
+        if bad:
+            to_stderr(f"{bad} lines of {self.path / METRICS} were damaged or lost, and are missing from now on")
+        self._write(METRICS, "".join(history.written(line) for line in lines if line["step"] <= step))
 
     def log(self, **values: Any) -> None:
         """Add a line to the metrics."""
         try:
             with (self.path / METRICS).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(values) + "\n")
+                file.write(history.written(values))
         except OSError as error:
-            raise PcdnetError(f"cannot write to {self.path}: {error}; make room, then go on with ", GO_ON) from None
+            reason = error.strerror or error
+            raise Unwritable(f"cannot write to {self.path}: {reason}; make room, then go on with ", GO_ON) from None
 
     def save_verdict(self, text: str | None) -> None:
         """Keep whether training worked, as JSON; None forgets it, since what it is about will change."""
-        if text is None:
-            (self.path / VERDICT).unlink(missing_ok=True)
-        else:
-            self._write(VERDICT, text)
+        if text is not None:
+            return self._write(VERDICT, text)
+        path = self.path / VERDICT
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise Unwritable(f"cannot remove {path}: {reason}; make it writable, then go on with ", GO_ON) from None
 
     def verdict(self) -> str | None:
         """What `save_verdict` kept."""
@@ -392,8 +433,9 @@ class RunFolder:
         own = self.origin.data
         return own is not None and (data == own or Path(data).resolve() == Path(own).resolve())
 
-    def _write(self, name: str, text: str) -> None:
-        with whole_file(self.path / name, "choose another ", Setting("out")) as file:
+    def _write(self, name: str, text: str, *cure: str | Setting) -> None:
+        cure = cure or ("make room, then go on with ", GO_ON)
+        with whole_file(self.path / name, *cure, durable=True) as file:
             file.write(text.encode())
 
     def _save(self, name: str, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
@@ -426,18 +468,22 @@ def load(folder: str | Path, device: str = "cpu") -> PCDNet:
     return RunFolder.open(folder).load_model(device)
 
 
-def _sides(value: Any, count: int) -> Any:
-    """So many whole numbers as a tuple, or None."""
-    numbers = _numbers(value, count)
-    if numbers is not None and any(type(side) is not int for side in numbers):
-        raise ValueError(f"{value!r} is not {count} whole numbers")
-    return numbers
+def _noted(words: Mapping[str, str], name: str) -> Any:
+    """What a file of tensors notes under a name, None if nothing; words that nobody writes are a ValueError."""
+    for unknown in words.keys() - WORDS:
+        raise ValueError(f"nothing is called {unknown!r:.40}")
+    return json.loads(words.get(name, "null"))
 
 
-def _numbers(value: Any, count: int) -> Any:
-    """So many numbers as a tuple, or None."""
-    if value is None:
-        return None
-    if not isinstance(value, list) or len(value) != count or any(type(each) not in (int, float) for each in value):
-        raise ValueError(f"{value!r} is not {count} numbers")
-    return tuple(value)
+def _as_configured(name: str, value: Any) -> Any:
+    return checked_value(FIELDS[f"model.{name}"], f"model.{name}", value, WEIGHTS)
+
+
+def _names_in(path: Path) -> set[str]:
+    """What a folder holds, those of files that are not whole yet as if they were; a file holds something, too."""
+    try:
+        names = {entry.name for entry in path.iterdir()} if path.is_dir() else {""} if path.exists() else set()
+    except OSError as error:
+        reason = error.strerror or error
+        raise PcdnetError(f"{path} cannot be read ({reason}); choose another ", Setting("out")) from None
+    return {name.removesuffix(PARTIAL) for name in names} - {LOCK}

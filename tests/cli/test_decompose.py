@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import shutil
+import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -254,3 +258,69 @@ def test_odd_file_names_are_shown_harmlessly(trained: Path, tmp_path: Path, caps
     words = capsys.readouterr().err
     assert "\x1b" not in words
     assert r"a\x1b[31m\nb.png: is no picture" in words
+
+
+def test_a_request_to_terminate_says_how_far_it_was_and_how_to_go_on(
+    trained: Path, photos: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def terminated(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    former = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(PCDNet, "decompose_all", terminated)
+            decompose(trained, photos, "--out", tmp_path / "out", code=130)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    printed, said = capsys.readouterr()
+    assert printed == ""
+    assert said.endswith("pcdnet: interrupted after 0 of 6 images; the same command goes on from there\n")
+    decompose(trained, photos, "--out", tmp_path / "out")
+
+
+@pytest.mark.parametrize("where", ["png", "journal.jsonl", "decompositions.jsonl"])
+def test_a_full_disk_is_reported_as_such_and_blamed_on_no_image(
+    where: str, trained: Path, photos: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, real = tmp_path / "out", Path.open
+
+    class Full(io.BufferedRandom):
+        def write(self, content: Any) -> int:
+            if len(content) and self.tell():  # the first line fits
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(content)
+
+    def opened(path: Path, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        wanted = path.name if where != "png" else path.parent.name
+        if wanted.removesuffix(".partial") != where or mode not in ("wb", "r+b"):
+            return real(path, mode, *arguments, **options)
+        return Full(io.FileIO(path, "w+" if mode == "wb" else "r+"))
+
+    given = [trained, photos, "--out", out, "--format", "json,png"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", opened)
+        decompose(*given, code=1)
+    printed, said = capsys.readouterr()
+    assert printed == ""
+    assert "skipped" not in said
+    assert said.count("No space left on device; ") == 1
+    assert where in said.splitlines()[-1]
+    decompose(*given)
+    assert len(reported(out)) == 6
+
+
+def test_an_image_whose_line_in_the_journal_was_changed_is_done_again(
+    trained: Path, photos: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / "out"
+    decompose(trained, photos, "--out", out)
+    sound, journal = (out / "decompositions.jsonl").read_bytes(), out / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[3] = lines[3].replace(b'"position":[', b'"position":[1', 1)
+    journal.write_bytes(b"".join(lines))
+    capsys.readouterr()
+    decompose(trained, photos, "--out", out)
+    assert "5 images were done before" in capsys.readouterr().err
+    assert (out / "decompositions.jsonl").read_bytes() == sound

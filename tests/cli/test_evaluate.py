@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from pcdnet.cli import main
 from pcdnet.cli.evaluate import as_json, table, warn_of_limit
 from pcdnet.data import tetrominoes
+from pcdnet.origin import Origin
 from pcdnet.output.dataset import save_scenes
-from pcdnet.run import Origin
 from pcdnet.training.evaluation import Evaluation
 from tests.cli.conftest import Complaint
 from tests.runs import true_run
@@ -163,3 +164,24 @@ def test_mistakes_name_their_cure(run: Path, tmp_path: Path, complaint: Complain
     assert "does not exist" in complaint("eval", run, "--data", tmp_path / "none.npz")
     assert "give a count of at least 1" in complaint("eval", run, "--data", "tetrominoes", "--limit", 0)
     assert "--device cpu" in complaint("eval", run, "--device", "abacus")
+
+
+def test_kinds_with_control_characters_or_half_characters_are_shown_harmlessly(
+    run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for n, image in enumerate(tetrominoes.generate(2, seed=1).images):
+        Image.fromarray(image).save(photos / f"{n}.png")
+    kinds = ["\x1b[31mred\nline", "half \ud83d", "right \u202e left"]
+    truth = {
+        "images": [{"id": n, "file_name": f"{n}.png"} for n in range(2)],
+        "categories": [{"id": n, "name": kind} for n, kind in enumerate(kinds)],
+        "annotations": [{"id": n, "image_id": 0, "category_id": n, "bbox": [n, n, 9, 9]} for n in range(3)],
+    }
+    (photos / "annotations.json").write_text(json.dumps(truth))
+    for command in (["eval"], ["eval", "--json"], ["report"]):
+        assert main([command[0], str(run), "--data", str(photos), *command[1:]]) == 0
+        printed, said = capfd.readouterr()
+        assert not any(sign in printed + said for sign in ("\x1b", "\u202e", "\ud83d"))
+        assert command != ["eval"] or "recall of \\x1b[31mred\\nline" in printed

@@ -17,7 +17,7 @@ from pcdnet.data.tetrominoes import generate
 from pcdnet.model import onnx
 from pcdnet.model.onnx import parity
 from pcdnet.names import Names
-from pcdnet.run import Origin
+from pcdnet.origin import Origin
 from tests.cli.conftest import Complaint
 from tests.runs import grey_run, true_run
 

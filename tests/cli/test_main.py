@@ -147,3 +147,13 @@ def test_a_reader_that_went_away_is_no_error_worth_a_traceback(arguments: list[s
         done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     assert done.returncode == 141
     assert done.stderr == ""
+
+
+def test_results_that_find_no_room_are_one_sentence(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "pcdnet", "--version"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "pcdnet: a disk failed: No space left on device; make room or check it, then try again\n"

@@ -12,7 +12,7 @@ from PIL import Image
 
 from pcdnet.cli import main
 from pcdnet.data.tetrominoes import generate
-from pcdnet.run import Origin
+from pcdnet.origin import Origin
 from tests.runs import true_run
 
 Capture = pytest.CaptureFixture[str]

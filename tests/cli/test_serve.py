@@ -12,7 +12,7 @@ import pytest
 
 from pcdnet.cli import main
 from pcdnet.data.tetrominoes import generate
-from pcdnet.run import Origin
+from pcdnet.origin import Origin
 from pcdnet.serve.server import bind
 from pcdnet.serve.workbench import Workbench
 from tests.cli.conftest import Complaint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -23,8 +24,9 @@ from pcdnet.cli.train import Train
 from pcdnet.config import PRESETS, RENAMED, RENAMED_VALUES, Config
 from pcdnet.data.tetrominoes import generate
 from pcdnet.data.view import View
+from pcdnet.origin import Origin
 from pcdnet.output.dataset import save_scenes
-from pcdnet.run import Origin, RunFolder
+from pcdnet.run import RunFolder
 from pcdnet.training.fit import fit
 from pcdnet.training.verdict import kept_verdict
 from tests.cli.conftest import SMALL, Complaint
@@ -376,3 +378,24 @@ def test_one_picture_and_unequal_pictures_are_learned_from(tmp_path: Path, capsy
         assert said in capsys.readouterr().err
         assert (out / "report.html").is_file()
         assert json.loads((out / "origin.json").read_text())["tiles"] in (160, 192)
+
+
+@pytest.mark.parametrize(("what", "words"), [("os.fsync", "cannot write"), ("pathlib.Path.unlink", "cannot remove")])
+def test_a_run_on_a_full_or_read_only_disk_is_not_resumed_and_can_be_later(
+    what: str, words: str, data: Path, trained: Path, tmp_path: Path, complaint: Complaint, monkeypatch: Any
+) -> None:
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        stop_after(patch, 3)
+        assert main(["train", "--data", str(data), "--out", str(out), *SMALL]) == 130
+
+    def full(path: object, *_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(what, full)
+        said = complaint("train", "--resume", "--out", out)
+    assert words in said
+    assert said.endswith("Read-only file system; make it writable, then go on with --resume\n") or "make room" in said
+    assert main(["train", "--resume", "--out", str(out)]) in ENDED
+    assert (out / "weights.safetensors").read_bytes() == (trained / "weights.safetensors").read_bytes()

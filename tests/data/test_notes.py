@@ -8,13 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcdnet.data.notes import readable, some, to_stderr
+from pcdnet.data.notes import printable, readable, some, to_stderr
 from pcdnet.errors import PcdnetError
 
 
 def test_a_note_goes_to_stderr_alone(capsys: pytest.CaptureFixture[str]) -> None:
     to_stderr("two images were skipped")
     assert capsys.readouterr() == ("", "note: two images were skipped\n")
+
+
+@given(st.text(st.characters(), max_size=20))
+def test_what_is_printed_neither_breaks_lines_nor_gives_commands_and_can_be_encoded(text: str) -> None:
+    shown = printable(text)
+    assert shown.isprintable()
+    shown.encode()
+    assert printable(shown) == shown
+    assert not text.isprintable() or shown == text
 
 
 @given(st.lists(st.sampled_from("abc")), st.integers(1, 5))

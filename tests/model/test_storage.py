@@ -16,8 +16,8 @@ from pcdnet.model.storage import (
     WEIGHTS,
     checked_device,
     fill,
-    load_metadata,
     load_tensors,
+    load_words,
     save_model,
     save_tensors,
 )
@@ -42,7 +42,7 @@ def test_tensors_and_words_survive_a_file(tmp_path: Path) -> None:
     tensors = {"a": torch.arange(6).view(2, 3).T, "b": torch.ones(2, dtype=torch.float64, requires_grad=True)}
     save_tensors(tmp_path / "file", tensors, {"step": "7"})
     again, words = load_tensors(tmp_path / "file")
-    assert words == load_metadata(tmp_path / "file") == {"step": "7"}
+    assert words == load_words(tmp_path / "file") == {"step": "7"}
     assert all(torch.equal(again[name], values) for name, values in tensors.items())
 
 
@@ -53,7 +53,7 @@ def test_a_file_that_cannot_be_read_is_reported_with_the_cure(tmp_path: Path) ->
     with pytest.raises(PcdnetError, match="cannot read .*file: .*; give another"):
         load_tensors(tmp_path / "file", "give another")
     with pytest.raises(PcdnetError, match="cannot read .*file: .*; use a sound file, or train anew"):
-        load_metadata(tmp_path / "file")
+        load_words(tmp_path / "file")
 
 
 def test_a_file_that_cannot_be_written_is_reported_with_the_cure(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_a_model_takes_the_weights_that_fit_it_and_no_others(tmp_path: Path) -> 
     model, path = nn.Linear(2, 3), tmp_path / WEIGHTS
     sound = {"weight": torch.ones(3, 2), "bias": torch.zeros(3), "more": torch.ones(1)}
     for broken, words in (
-        ({"weight": sound["weight"]}, "holds nothing for bias, not .3,.; it belongs to another config.toml"),
-        ({**sound, "weight": torch.ones(3, 3)}, "holds .3, 3. for weight, not .3, 2."),
+        ({"weight": sound["weight"]}, "holds nothing for bias, not .3,. of float32; it belongs to another config.toml"),
+        ({**sound, "weight": torch.ones(3, 3)}, "holds .3, 3. of float32 for weight, not .3, 2."),
         ({**sound, "bias": torch.tensor([0, 1, torch.inf])}, "bias in .* holds values that are no finite numbers"),
         ({**sound, "bias": torch.tensor([0, 1, torch.nan])}, "bias in .* holds values that are no finite numbers"),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,41 @@ def test_two_processes_do_not_write_to_one_folder(tmp_path: Path) -> None:
         Journal(tmp_path, SETTINGS)
     with Journal(tmp_path, SETTINGS) as journal:
         assert not journal.anew
+
+
+@pytest.mark.parametrize("place", [0, 12, 40, 200, -2, -1])
+def test_a_damaged_line_is_forgotten_and_the_others_are_not(place: int, tmp_path: Path) -> None:
+    noted = lines(4)
+    with Journal(tmp_path, SETTINGS) as journal:
+        journal.add(noted)
+    texts = (tmp_path / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    damaged = bytearray(texts[2])
+    damaged[place] ^= 1
+    (tmp_path / "journal.jsonl").write_bytes(b"".join([*texts[:2], damaged, *texts[3:]]))
+    left = [0, 3] if place == -1 else [0, 2, 3]  # without its end it is one with the next
+    with Journal(tmp_path, SETTINGS) as journal:
+        found = [n for n in range(4) if journal.done(f"image-{n}", (5, 7))]
+        assert found == left
+        journal.add([noted[n] for n in range(4) if n not in left])
+        places = [journal.entries[f"image-{n}"].place for n in range(4)]
+        assert list(journal.records(places)) == [line["record"] for line in noted]
+
+
+def test_a_line_without_a_checksum_is_not_believed(tmp_path: Path) -> None:
+    with Journal(tmp_path, SETTINGS) as journal:
+        journal.add(lines(1))
+    with (tmp_path / "journal.jsonl").open("a") as file:
+        file.write(json.dumps({"stamp": [5, 7], "count": 9, "source": "a.npz"}) + "\n")
+    with Journal(tmp_path, SETTINGS) as journal:
+        assert journal.done("a.npz", (5, 7)) is None
+
+
+def test_a_journal_that_changes_under_our_hands_is_reported(tmp_path: Path) -> None:
+    with Journal(tmp_path, SETTINGS) as journal:
+        journal.add(lines(1))
+        place = journal.entries["image-0"].place
+        with (tmp_path / "journal.jsonl").open("r+b") as file:
+            file.seek(place + 40)
+            file.write(b"~")
+        with pytest.raises(PcdnetError, match="was changed meanwhile: .*; try again"):
+            list(journal.records([place]))

@@ -20,8 +20,9 @@ from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
+from pcdnet.origin import Origin
 from pcdnet.output.report import COLOURS, SHOWN, gallery, report, sightings, training_words, usual_colours, where
-from pcdnet.run import Origin, RunFolder
+from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
 from tests.runs import GREY, grey_run, true_run
 

@@ -14,7 +14,8 @@ from benchmarks.serve import serving
 from pcdnet.config import Background, Config, ModelConfig
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
-from pcdnet.run import Origin, load
+from pcdnet.origin import Origin
+from pcdnet.run import load
 from pcdnet.scene import Scenes
 from pcdnet.serve.workbench import Workbench
 from tests.oracle.scenes import random_bank, random_scene

@@ -10,7 +10,8 @@ import pytest
 from pcdnet.data.tetrominoes import generate
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
-from pcdnet.run import Origin, RunFolder, load
+from pcdnet.origin import Origin
+from pcdnet.run import RunFolder, load
 from pcdnet.scene import Scenes
 from pcdnet.serve import messages
 from pcdnet.serve.messages import Array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from pcdnet.data.tetrominoes import generate
 from pcdnet.data.view import View
 from pcdnet.errors import Interrupted, PcdnetError
 from pcdnet.model.network import PCDNet
-from pcdnet.run import Origin, RunFolder
+from pcdnet.origin import Origin, fingerprint
+from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.fit import fit
 from pcdnet.training.loop import Progress
@@ -214,8 +216,9 @@ def test_a_run_is_kept_where_it_is_wanted_and_nowhere_else(
     learned(out="array")
     learned("images.npz", out=Path("file"), minutes=5)
     assert same(pcdnet.load("array"), expected)
-    assert RunFolder.open("array").origin == Origin(size=(35, 35))
-    assert RunFolder.open("file").origin == Origin(data="images.npz", minutes=5, size=(35, 35))
+    mark = fingerprint(Scenes(images=IMAGES[:18]), Scenes(images=IMAGES[18:]))
+    assert RunFolder.open("array").origin == Origin(size=(35, 35), fingerprint=mark)
+    assert RunFolder.open("file").origin == Origin(data="images.npz", minutes=5, size=(35, 35), fingerprint=mark)
 
 
 def test_a_run_goes_on_to_the_same_end_with_what_it_knows(expected: PCDNet, tmp_path: Path) -> None:
@@ -305,3 +308,126 @@ def test_names_that_people_gave_while_training_stood_still_are_kept(tmp_path: Pa
         learned(out=tmp_path / "run", stop=lambda: True)
     RunFolder.open(tmp_path / "run").merge([0, 2], "spade")
     assert learned(data=IMAGES, config=None, out=tmp_path / "run", resume=True).names[2] == "spade"
+
+
+def half_way(out: Path, data: Any = IMAGES, **options: Any) -> Path:
+    """A run that was stopped after three of its four steps."""
+    asked = iter([False, False, True])
+    with pytest.raises(Interrupted):
+        learned(data, out=out, stop=lambda: next(asked), **options)
+    return out
+
+
+def test_a_run_does_not_go_on_with_other_images(expected: PCDNet, tmp_path: Path) -> None:
+    run, others = half_way(tmp_path / "run", written(tmp_path / "photos")), generate(20, seed=2).images
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    then = "run learned from 18 images of 35x35x3 and 2 for validation, and these are"
+    for data, words in (
+        (written(tmp_path / "others", others), f"{then} others, as many and as large; name the same images with data"),
+        (IMAGES[:11], f"{then} 10 images of 35x35x3 and 1 for validation; name the same images with data, or start"),
+        (IMAGES[::-1], "others, as many"),
+    ):
+        with pytest.raises(PcdnetError, match=words):
+            learned(data, None, out=run, resume=True)
+    with pytest.raises(PcdnetError, match="18 images of 35x35x3 and 2 for validation, and these are others"):
+        learned(IMAGES[:18], None, validation=Scenes(images=others[:2]), out=run, resume=True)
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+    (tmp_path / "photos").rename(tmp_path / "moved")
+    assert same(learned(tmp_path / "moved", None, out=run, resume=True), expected)
+    assert RunFolder.open(run).data == str(tmp_path / "moved")
+
+
+def test_images_that_changed_in_their_folder_are_noticed(tmp_path: Path) -> None:
+    run, photos = half_way(tmp_path / "run", written(tmp_path / "photos")), tmp_path / "photos"
+    Image.fromarray(IMAGES[0] ^ 1).save(photos / "000.png")
+    with pytest.raises(PcdnetError, match="these are others, as many and as large; name the same images"):
+        learned(None, None, out=run, resume=True)
+    Image.fromarray(IMAGES[0]).save(photos / "000.png")
+    (photos / "019.png").unlink()
+    with pytest.raises(PcdnetError, match="these are 18 images of 35x35x3 and 1 for validation"):
+        learned(None, None, out=run, resume=True)
+
+
+def test_a_run_of_which_the_origin_is_gone_asks_for_the_data_and_goes_on(tmp_path: Path) -> None:
+    deep = written(tmp_path / "deep", IMAGES[..., 0].astype(np.uint16) * 4 + 200)
+    grey = SMALL.with_fields({"model.channels": 1})
+    whole = learned(deep, grey)
+    run = half_way(tmp_path / "run", deep, config=grey)
+    (run / "origin.json").unlink()
+    with pytest.raises(PcdnetError, match=r"which data it was trained on, as it has no origin\.json; name what to use"):
+        learned(None, None, out=run, resume=True)
+    others = written(tmp_path / "others", generate(20, seed=2).images[..., 0].astype(np.uint16) * 4 + 200)
+    with pytest.raises(PcdnetError, match="18 images of 35x35x1 and 2 for validation, and these are others"):
+        learned(others, None, out=run, resume=True)
+    assert not (run / "origin.json").exists()
+    again = learned(deep, None, out=run, resume=True)  # and looks at them as it did before
+    assert same(again, whole)
+    assert again.values == whole.values == (200, 1220)
+
+
+def test_two_trainings_do_not_share_a_folder(expected: PCDNet, tmp_path: Path) -> None:
+    out = half_way(tmp_path / "run")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    with RunFolder.locked(out):
+        for options in ({"resume": True, "config": None}, {"force": True}):
+            with pytest.raises(PcdnetError, match=f"another process is writing to {out}; wait for it, or choose"):
+                learned(out=out, **options)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    with RunFolder.locked(tmp_path / "new"), pytest.raises(PcdnetError, match="another process is writing to"):
+        learned(out=tmp_path / "new")
+    assert same(learned(IMAGES, None, out=out, resume=True), expected)
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_a_start_that_was_killed_leaves_a_folder_that_can_be_used(
+    writes: int, expected: PCDNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, real, left = tmp_path / "run", Path.replace, iter([True] * writes)
+
+    def killed(path: Path, target: Path) -> Path:
+        if not next(left, False):
+            os._exit(9)
+        return real(path, target)
+
+    pid = os.fork()
+    if pid == 0:  # no handler runs and nothing is cleaned up, as if the power was cut
+        monkeypatch.setattr(Path, "replace", killed)
+        monkeypatch.setattr("pcdnet.training.fit.Trainer", lambda *_: os._exit(9))
+        try:
+            learned(out=out)
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    names = {path.name for path in out.iterdir()}
+    assert names > {"train.lock"}
+    if writes < 2:
+        with pytest.raises(PcdnetError, match=r"is no run: it holds no config\.toml"):
+            learned(IMAGES, None, out=out, resume=True)
+        assert same(learned(out=out), expected)
+    else:
+        with pytest.raises(PcdnetError, match="is in use; set resume=True to go on"):
+            learned(out=out)
+        assert same(learned(IMAGES, None, out=out, resume=True), expected)
+    assert not [path for path in out.iterdir() if path.suffix in (".partial", ".lock")]
+
+
+def test_a_run_killed_between_settling_and_its_verdict_is_judged_when_it_goes_on(tmp_path: Path) -> None:
+    settled = SMALL.with_fields({"train.settle": True})
+    whole = learned(IMAGES, settled, out=tmp_path / "run")
+    run = RunFolder.open(tmp_path / "run")
+    verdict = kept_verdict(run)
+    run.save_verdict(None)
+    assert same(learned(IMAGES, None, out=run.path, resume=True), whole)
+    assert verdict == kept_verdict(run)
+    assert run.names() == whole.names
+
+
+def test_metrics_of_steps_that_were_never_saved_are_forgotten(tmp_path: Path) -> None:
+    run = RunFolder.open(half_way(tmp_path / "run"))
+    (run.path / "state.safetensors").unlink()
+    (run.path / "weights.safetensors").unlink()
+    run.log(step=1, loss=7.0)
+    learned(IMAGES, None, out=run.path, resume=True)
+    steps = [line["step"] for line in run.metrics() if "validation" in line]
+    assert steps == [2, 4]
+    assert not [line for line in run.metrics() if line.get("loss") == 7.0]

@@ -16,7 +16,8 @@ from pcdnet.config import Background, Config, ModelConfig
 from pcdnet.data.tetrominoes import generate
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
-from pcdnet.run import Origin, RunFolder
+from pcdnet.origin import Origin
+from pcdnet.run import RunFolder
 from pcdnet.training.diagnosis import Figures
 from pcdnet.training.verdict import Verdict, judge, kept_verdict, verdict_of
 from tests.runs import true_run

@@ -7,9 +7,12 @@ imported by the commands that need it.
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import tyro.extras
@@ -27,6 +30,7 @@ from pcdnet.cli.report import WriteReport
 from pcdnet.cli.serve import Serve
 from pcdnet.cli.train import Train, with_defaults, with_new_names
 from pcdnet.cli.tune import Tune
+from pcdnet.data.notes import printable
 from pcdnet.errors import Interrupted, PcdnetError
 
 
@@ -52,11 +56,15 @@ COMMANDS: dict[str, type[Command]] = {
     "data": Data,
 }
 """Every command, by its name."""
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
+"""What the system says of disks that are full, failing or not to be written."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, by default that of the process, and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that cannot be encoded is no reason to lose a result
+        sys.stdout.reconfigure(errors="backslashreplace")
     code = None
     try:
         try:
@@ -72,12 +80,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(error.worded(as_flag), 130 if isinstance(error, Interrupted) else 1)
     except MemoryError:
         return _complain("there is not enough memory for so many images; ask for fewer", 1)
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):  # as torch says that there is not enough
+            raise
+        return _complain("there is not enough memory for a model or images so large; use smaller ones", 1)
     except KeyboardInterrupt as interruption:
         return _complain(str(interruption) or "interrupted; nothing half-written is left", 130)
     except BrokenPipeError:
-        # Python flushes stdout once more on its way out: let it flush into nothing.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_stdout()
         return 141
+    except OSError as error:
+        if error.errno not in DISK:
+            raise
+        _close_stdout()
+        where = f" ({error.filename})" if error.filename else ""
+        return _complain(f"a disk failed: {error.strerror}{where}; make room or check it, then try again", 1)
     return code or 0
 
 
@@ -96,6 +113,12 @@ def parse(arguments: Sequence[str]) -> Command:
     return command
 
 
+def _close_stdout() -> None:
+    """Python flushes stdout once more on its way out: let it flush into nothing."""
+    with suppress(OSError, ValueError):  # where it is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _complain(message: str, code: int) -> int:
-    print(f"pcdnet: {message}", file=sys.stderr)
+    print(printable(f"pcdnet: {message}"), file=sys.stderr)
     return code

@@ -59,22 +59,24 @@ class Decompose:
 
     def run(self) -> None:
         """Run the command."""
+        from pcdnet.cli.signals import interrupted_by_sigterm
         from pcdnet.output.decompose import decompose_files
         from pcdnet.run import RunFolder
 
         run = RunFolder.open(self.folder)
-        done = decompose_files(
-            run,
-            self.paths,
-            self.out,
-            formats=self.format,
-            resize=self.resize,
-            values=self.values,
-            stride=self.stride,
-            force=self.force,
-            device=self.device,
-            say=as_flag,
-        )
+        with interrupted_by_sigterm():
+            done = decompose_files(
+                run,
+                self.paths,
+                self.out,
+                formats=self.format,
+                resize=self.resize,
+                values=self.values,
+                stride=self.stride,
+                force=self.force,
+                device=self.device,
+                say=as_flag,
+            )
         if done.anew:
             print(f"note: what was in {self.out} was done again, as the run or an option has changed", file=sys.stderr)
         if done.fresh:

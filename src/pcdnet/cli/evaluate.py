@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pcdnet.cli.arguments import Device, RunArgument, RunData, ViewOptions
+from pcdnet.data.notes import printable
 from pcdnet.data.sources import TEST_SEED
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Evaluate(ViewOptions):
         if self.json:
             print(json.dumps(as_json(scores)))
         else:
-            print(table(f"{self.folder} on {scenes.name}", scores))
+            print(table(printable(f"{self.folder} on {scenes.name}"), scores))
 
 
 def as_json(scores: Evaluation) -> dict[str, Any]:

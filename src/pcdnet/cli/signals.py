@@ -12,6 +12,22 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Within the block a request to terminate is what Ctrl-C is: the work ends at once, and says how to go on."""
+
+    def handle(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    former = signal.getsignal(signal.SIGTERM)
+    if former == signal.SIG_DFL:  # whoever ignores or handles it goes on doing so
+        signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+@contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
     """Give a function that tells whether the work should end; within the block the first signal only asks for it."""
     asked: list[int] = []

@@ -30,7 +30,8 @@ from pcdnet.data.sources import usual_preset
 from pcdnet.errors import Setting
 
 if TYPE_CHECKING:
-    from pcdnet.run import Origin, RunFolder
+    from pcdnet.origin import Origin
+    from pcdnet.run import RunFolder
     from pcdnet.training.verdict import Verdict
 
 FAILED = 3
@@ -163,7 +164,7 @@ def with_defaults(arguments: Sequence[str]) -> type[Train]:
         early.add_argument(option, nargs="?")
     given, _ = early.parse_known_args(arguments)
     if "--resume" in arguments and given.out is not None and (Path(given.out) / "config.toml").is_file():
-        config = Config.load(Path(given.out) / "config.toml")
+        config = Config.load(Path(given.out) / "config.toml", complete=("model", "loss", "train"))
     elif given.config is not None:
         config = Config.load(given.config)
     else:

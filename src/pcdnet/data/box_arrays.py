@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Shaped
 
+from pcdnet.data.notes import printable
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Boxes
 
@@ -47,8 +48,8 @@ def by_scene(
     corners = arrays["boxes"].astype(np.float64)
     if not np.isfinite(corners).all() or (corners[:, 2:] <= 0).any():
         raise PcdnetError(f"'boxes' of {path} has sides that are no pixels; save finite numbers, and sides above 0")
-    kinds = tuple(map(str, arrays["kinds"])) if "kinds" in arrays else ("object",)
-    scored = tuple(map(str, arrays.get("scored", np.array([], "U1"))))
+    kinds = tuple(printable(str(kind)) for kind in arrays["kinds"]) if "kinds" in arrays else ("object",)
+    scored = tuple(printable(str(kind)) for kind in arrays.get("scored", np.array([], "U1")))
     if not set(scored) <= set(kinds):
         raise PcdnetError(f"'scored' of {path} has {sorted(set(scored) - set(kinds))}; save names that 'kinds' has")
     numbers = arrays.get("box_kind", np.zeros(len(corners), np.int32))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pcdnet.data.notes import readable
+from pcdnet.data.notes import printable, readable
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Boxes
 
@@ -92,7 +92,7 @@ def _annotations(whole: Any) -> Annotations:
     if not isinstance(whole, dict):
         raise ValueError("it is no JSON object")
     kinds = {
-        _value(category, "id", where, _IDENTITY): _value(category, "name", where, _TEXT)
+        _value(category, "id", where, _IDENTITY): printable(_value(category, "name", where, _TEXT))
         for where, category in _entries(whole, "categories", "category")
     }
     images: dict[int | str, tuple[str, tuple[int, int] | None]] = {}

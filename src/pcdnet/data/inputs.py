@@ -120,11 +120,6 @@ def _inputs(path: str) -> list[Input]:
     return found
 
 
-def printable(text: str) -> str:
-    """The text for a terminal: what is in file names must neither break lines nor give commands."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
-
-
 def _file(path: Path, source: Source) -> Input:
     stat = path.stat()
     if source is PICTURE and pictures.count(path) > 1:

@@ -13,9 +13,14 @@ Note = Callable[[str], None]
 """Takes one sentence; readers call it for what is odd but no mistake, a few damaged images of many for example."""
 
 
+def printable(text: str) -> str:
+    """The text for a terminal: what strangers wrote in names must neither break lines nor give commands."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
 def to_stderr(message: str) -> None:
     """Print it where progress is shown, so that nothing is skipped in silence."""
-    print(f"note: {message}", file=sys.stderr)
+    print(printable(f"note: {message}"), file=sys.stderr)
 
 
 def some(names: Sequence[str], most: int = 3) -> str:

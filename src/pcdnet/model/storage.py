@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -12,8 +15,8 @@ from torch import Tensor
 
 from pcdnet.config import Config, ModelConfig
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.files import CHANGED, checksum, sealed_toml, whole_file
 from pcdnet.files import folder as made
-from pcdnet.files import whole_file
 from pcdnet.names import Names
 
 CONFIG, WEIGHTS = "config.toml", "weights.safetensors"
@@ -31,10 +34,10 @@ def save_model(
     """Write a model's files, each whole or not at all; `values` and `learned_size` are noted with the weights."""
     folder = made(folder)
     with whole_file(folder / CONFIG) as file:
-        file.write(Config(model=config).to_toml("model").encode())
+        file.write(sealed_toml(Config(model=config).to_toml("model")).encode())
     noted = {"values": values, "size": learned_size}
     words = {name: json.dumps(value) for name, value in noted.items() if value is not None}
-    save_tensors(folder / WEIGHTS, weights, words or None)
+    save_tensors(folder / WEIGHTS, weights, words)
     names.write(folder)
 
 
@@ -44,31 +47,67 @@ LOOKS = "looks"
 """What files of models hold whose background has several looks."""
 
 
+SEAL = "pcdnet"
+"""The one entry of the metadata: words and the checksum together, as the format keeps several in no fixed order."""
+
+
 def save_tensors(
-    path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None, *cure: str | Setting
+    path: Path, tensors: dict[str, Tensor], words: dict[str, str] | None = None, *cure: str | Setting
 ) -> None:
-    """Write a safetensors file, whole or not at all; `cure` ends the message of an error."""
-    content = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, metadata)
-    with whole_file(path, *cure) as file:
+    """Write a safetensors file with some words, whole or not at all; `cure` ends the message of an error."""
+    plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+    words = words or {}
+    seal = {"checksum": _checksum(plain, words), "words": words}
+    content = save(plain, {SEAL: json.dumps(seal, sort_keys=True)})
+    with whole_file(path, *cure, durable=True) as file:
         file.write(content)
 
 
-def load_metadata(path: Path) -> dict[str, str]:
-    """The metadata of a safetensors file, without its tensors."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            return file.metadata() or {}
-    except (OSError, SafetensorError) as error:
-        raise PcdnetError(f"cannot read {path}: {error}; use a sound file, or train anew") from None
+def load_words(path: Path) -> dict[str, str]:
+    """The words in a safetensors file, unproven: without its tensors, the checksum says nothing."""
+    with _opened(path) as file:
+        return _unsealed(file.metadata())[0]
 
 
 def load_tensors(path: Path, cure: str = "use a sound file, or train anew") -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a safetensors file, and its metadata; `cure` ends the message of an error."""
+    """The tensors of a safetensors file, and the words in it, as they were written.
+
+    `cure` ends the message of an error. Files of version 0.1 and of other programs have no checksum, and are
+    read as they are.
+    """
+    with _opened(path, cure) as file:
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        words, expected = _unsealed(file.metadata())
+        if expected is not None and expected != _checksum(tensors, words):
+            raise ValueError(CHANGED)
+    return tensors, words
+
+
+@contextmanager
+def _opened(path: Path, cure: str = "use a sound file, or train anew") -> Iterator[Any]:
+    """A safetensors file; all that is wrong with it, found by whomever, is reported as one sentence."""
     try:
         with safe_open(path, framework="pt") as file:
-            return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        raise PcdnetError(f"cannot read {path}: {error}; {cure}") from None
+            yield file
+    except (OSError, SafetensorError, ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise PcdnetError(f"cannot read {path}: {reason}; {cure}") from None
+
+
+def _unsealed(metadata: dict[str, str] | None) -> tuple[dict[str, str], str | None]:
+    """The words of a file, and the checksum of all that is in it, if it has one; or a ValueError."""
+    if not metadata or SEAL not in metadata:
+        return metadata or {}, None
+    seal = json.loads(metadata[SEAL])
+    return dict(seal["words"]), str(seal["checksum"])
+
+
+def _checksum(tensors: dict[str, Tensor], words: dict[str, str]) -> str:
+    parts = [json.dumps(words, sort_keys=True).encode()]
+    for name, value in sorted(tensors.items()):
+        parts.append(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        parts.append(value.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return checksum(*parts)
 
 
 def fill(model: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
@@ -76,20 +115,33 @@ def fill(model: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None
     if LOOKS in tensors and getattr(model, LOOKS, ...) is None:
         _check_looks(tensors, path)
         model.register_buffer(LOOKS, tensors[LOOKS].clone())
+    model.load_state_dict(fitting(model, tensors, path))
+
+
+def fitting(model: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> dict[str, Tensor]:
+    """Those of the tensors of a file that are a model's weights, if there are all of them and they fit it."""
     expected = model.state_dict()
     for name in OPTIONAL:
         if name in expected and name not in tensors:
             tensors = {**tensors, name: expected[name]}
     for name, value in expected.items():
-        if name not in tensors or tensors[name].shape != value.shape:
-            given = tuple(tensors[name].shape) if name in tensors else "nothing"
-            raise PcdnetError(
-                f"{path} holds {given} for {name}, not {tuple(value.shape)}; it belongs to another {CONFIG}"
-            )
-        if not torch.isfinite(tensors[name]).all():
-            raise PcdnetError(f"{name} in {path} holds values that are no finite numbers; use a sound file")
-    _check_field(tensors, path)
-    model.load_state_dict({name: tensors[name] for name in expected})
+        check_tensor(tensors, name, value, path)
+    kept = {name: tensors[name] for name in expected}
+    _check_field(kept, path)
+    return kept
+
+
+def check_tensor(tensors: dict[str, Tensor], name: str, like: Tensor, path: Path) -> None:
+    """Refuse a file whose tensor of that name is not like another in shape and type, or holds no finite numbers."""
+    found = tensors.get(name)
+    if found is None or found.shape != like.shape or found.dtype != like.dtype:
+        given, wanted = (
+            "nothing" if each is None else f"{tuple(each.shape)} of {str(each.dtype).removeprefix('torch.')}"
+            for each in (found, like)
+        )
+        raise PcdnetError(f"{path} holds {given} for {name}, not {wanted}; it belongs to another {CONFIG}")
+    if not torch.isfinite(found).all():
+        raise PcdnetError(f"{name} in {path} holds values that are no finite numbers; use a sound file")
 
 
 def _check_field(tensors: dict[str, Tensor], path: Path) -> None:

@@ -1,7 +1,8 @@
 """Journal: what is done, a line an image, so that work that was cut off, or is asked for again, goes on from there.
 
 The first line says what the results depend on besides the images; where that is different now, all is done anew. Each
-format is then written from the journal, whole. A last line that was cut off is forgotten.
+format is then written from the journal, whole. Every line has its checksum: one that was cut off or damaged is
+forgotten, and its image is done again.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pcdnet.errors import PcdnetError, Setting
+from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import folder as made
-from pcdnet.files import locked_file
+from pcdnet.files import locked_file, sealed_json, unsealed_json
 from pcdnet.output.record import Record
 
 FILE = "journal.jsonl"
 """The file in the folder of results; without it a folder is not ours."""
-FORMAT = "pcdnet-journal-1"
+FORMAT = "pcdnet-journal-2"
 """Names the schema of the journal."""
 
 
@@ -74,7 +75,7 @@ class Journal(AbstractContextManager["Journal"]):
             self._file.flush()
         except OSError as error:
             reason = error.strerror or error
-            raise PcdnetError(f"cannot write {self._path}: {reason}; make room, and the same command goes on") from None
+            raise Unwritable(f"cannot write {self._path}: {reason}; make room, and the same command goes on") from None
         for line, text in zip(lines, texts, strict=True):
             self._take(line, place)
             place += len(text)
@@ -89,16 +90,16 @@ class Journal(AbstractContextManager["Journal"]):
         return Records(self._file, places)
 
     def _read(self) -> None:
-        """Take in the lines after the first, up to the one that was cut off."""
+        """Take in the lines after the first that are as they were written; one at the end that was cut off goes."""
         place = self._file.tell()
-        with suppress(ValueError, KeyError, TypeError):
-            for line in self._file:
-                if not line.endswith(b"\n"):
-                    break
-                self._take(json.loads(line), place)
-                place += len(line)
-        self._file.seek(place)
-        self._file.truncate()
+        for line in self._file:
+            if not line.endswith(b"\n"):
+                self._file.seek(place)
+                self._file.truncate()
+                break
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
+                self._take(_words(line), place)
+            place += len(line)
 
     def _take(self, line: dict[str, Any], place: int) -> None:
         if "stamp" in line:  # the first line has none
@@ -119,7 +120,10 @@ class Records:
     def __iter__(self) -> Iterator[Record]:
         for place in self.places:
             self.file.seek(place)
-            record: Record = json.loads(self.file.readline())["record"]
+            try:
+                record: Record = _words(self.file.readline())["record"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise PcdnetError(f"the journal of the results was changed meanwhile: {error}; try again") from None
             yield record
 
 
@@ -137,4 +141,12 @@ def checked_folder(folder: Path, *, force: bool) -> Path:
 
 
 def _text(line: dict[str, Any]) -> bytes:
-    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+    return sealed_json(json.dumps(line, separators=(",", ":"))).encode() + b"\n"
+
+
+def _words(line: bytes) -> Any:
+    """What a line says, or a ValueError where it is not as it was written."""
+    text = line.decode().removesuffix("\n")
+    if (rest := unsealed_json(text)) == text:
+        raise ValueError("it has no checksum")
+    return json.loads(rest)

@@ -150,7 +150,7 @@ def write_page(page: Page, path: str | Path) -> None:
     """Write the page, whole or not at all."""
     content = render(page)
     with whole_file(path) as file:
-        file.write(content.encode())
+        file.write(content.encode(errors="backslashreplace"))  # names of files need not be text
 
 
 def template(name: str) -> Template:

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from pcdnet.data.batches import Batches, Picture
-from pcdnet.data.inputs import Input, printable
+from pcdnet.data.inputs import Input
 from pcdnet.data.intake import fitted, in_eight_bits
 from pcdnet.data.notes import to_stderr
-from pcdnet.errors import PcdnetError, Setting
+from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.model.network import PCDNet
 from pcdnet.output.journal import Journal, Records
 from pcdnet.output.pictures import picture_files, write_pictures
@@ -86,6 +86,8 @@ class Pipeline:
                         yield 1
                     elif batch := batches.add(picture):
                         yield self._explain(batch)
+            except Unwritable:  # a full disk is not the fault of the input, and the next one would fare no better
+                raise
             except PcdnetError as error:
                 self._fail(one, error)
             yield max(0, count - passed)  # those that an input claimed and did not have
@@ -144,7 +146,7 @@ class Pipeline:
     def _fail(self, one: Input, error: PcdnetError) -> None:
         if one.name not in self.failed:
             self.failed[one.name] = reason = error.worded(self._say)
-            to_stderr(printable(f"skipped {one.name}: {reason.removeprefix(f'{one.name} ')}"))
+            to_stderr(f"skipped {one.name}: {reason.removeprefix(f'{one.name} ')}")
 
     def _known(self, one: Input) -> int | None:
         """How many images an input holds, if it was read to its end before."""

@@ -14,6 +14,7 @@ from scipy.ndimage import gaussian_filter
 
 import pcdnet
 from pcdnet.config import Config
+from pcdnet.data.notes import to_stderr
 from pcdnet.data.opening import to_scenes
 from pcdnet.data.sources import TEST_SEED
 from pcdnet.data.view import UNCHANGED, View
@@ -128,11 +129,13 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
     found = model.decompose_all(counted.images)
     bank = model.bank()
     usage, error = bank_use(counted.images.astype(np.float32) / 255, found, len(bank.masks))
-    metrics = [] if run is None else run.metrics()
+    metrics, bad = ([], 0) if run is None else run.read_metrics()
+    if bad:
+        to_stderr(f"{bad} lines of the metrics are damaged or lost, and are missing in the report")
     splits = np.zeros(len(bank.masks), dtype=np.int64)
     trained = len(splits) if run is None else run.config.model.num_prototypes
     for line in metrics:
-        if line.get("event") == "split" and trained == len(splits):
+        if line.get("event") == "split" and trained == len(splits) > max(line["prototype"], line["source"]):
             splits[[line["prototype"], line["source"]]] = line["step"]
     return Page(
         name="a model" if run is None else "/".join(run.path.resolve().parts[-2:]),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from pcdnet.data.inputs import printable
+from pcdnet.data.notes import printable
 from pcdnet.kinds import Kinds
 from pcdnet.output.record import Results
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Bool
 from numpy.typing import NDArray
 
@@ -22,7 +23,8 @@ from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import checked_device
-from pcdnet.run import Origin, RunFolder
+from pcdnet.origin import Origin, fingerprint
+from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.automatic import Choice, choose
 from pcdnet.training.backdrop import pixel_noise
@@ -79,7 +81,8 @@ def fit(
         Folder to keep the run in. Such a run can be resumed: whatever interrupted it, the end is the same as without
         the interruption.
     resume
-        Go on with the run in the folder, with its own configuration and data.
+        Go on with the run in the folder, with its own configuration and data; `data` may name the same images in
+        another place.
     force
         Overwrite the run in the folder.
     minutes
@@ -113,27 +116,89 @@ def fit(
     if resume:
         run = _resumed(out, config, changes, force)
         config, changes = run.config, {}
+        if run.is_settled and run.verdict() is not None:
+            return run.load_model(device)
         data, view = run.data if data is None else data, run.view_of(None, view)
         minutes = run.origin.minutes if minutes is None else minutes
-        if run.is_settled:
-            return run.load_model(device)
     elif data is None:
         raise PcdnetError("there is nothing to learn from; give ", Setting("data"))
     elif out is not None:
         RunFolder.check_free(out, force=force)
-    task = prepare(data, config, changes, validation=validation, view=view, start=start, settled=resume, quiet=quiet)
-    config, scenes, valid, view = task.config, task.scenes, task.validation, task.view
-    if out is not None:
-        H, W = scenes.images.shape[1:3]
-        name = str(data) if isinstance(data, str | Path) else None if run is None else run.origin.data
-        origin = Origin(data=name, view=view, minutes=minutes, size=(H, W))
-        run = RunFolder.create(out, config, origin, force=force) if run is None else run.with_origin(origin)
-        run.save_verdict(None)
-    trainer = Trainer(scenes, valid, config, run, target, minutes)
-    if resume and run is not None and run.has_state:
+        RunFolder.check_idle(out)
+    settled = run is not None and run.has_origin
+    task = prepare(data, config, changes, validation=validation, view=view, start=start, settled=settled, quiet=quiet)
+    with nullcontext() if out is None else RunFolder.locked(out):
+        if out is not None:
+            run = _begun(out, run, task, data, minutes, force)
+        return _learned(task, run, target, minutes, start, quiet=quiet, watch=watch, stop=stop)
+
+
+def _begun(
+    out: str | Path, run: RunFolder | None, task: Task, data: Data, minutes: float | None, force: bool
+) -> RunFolder:
+    """The folder of a training, new or resumed, that says what is learned from before the first step is made."""
+    H, W = task.scenes.images.shape[1:3]
+    mark = fingerprint(task.scenes, task.validation)
+    name = str(data) if isinstance(data, str | Path) else None if run is None else run.origin.data
+    origin = Origin(data=name, view=task.view, minutes=minutes, size=(H, W), fingerprint=mark)
+    if run is None:
+        return RunFolder.create(out, task.config, origin, force=force)
+    run.check_same(mark)
+    run = run.with_origin(origin)
+    run.save_verdict(None)
+    return run
+
+
+def _learned(
+    task: Task,
+    run: RunFolder | None,
+    device: torch.device,
+    minutes: float | None,
+    start: PCDNet | None,
+    *,
+    quiet: bool,
+    watch: Callable[[Progress], None] | None,
+    stop: Callable[[], bool] | None,
+) -> PCDNet:
+    """Train, or what is left of it, and settle and judge what came of it; the arguments are those of `fit`."""
+    if run is not None and run.is_settled:  # all that is missing is the end
+        best = run.load_model(str(device))
+    else:
+        best = _trained(task, run, device, minutes, start, quiet=quiet, watch=watch, stop=stop)
+        if task.config.train.settle and start is None:  # a model to start from keeps its sizes
+            best = _settled(best, task, run, quiet)
+    best.names = with_colours(best, task.scenes.images, best.names)
+    best.values = task.view.values
+    if run is not None:
+        run.keep_names(best.names)
+    if run is not None or not quiet:
+        verdict = judge_images(best, task.validation, run)
+        if run is not None:
+            run.save_verdict(verdict.to_json())
+        if not quiet:
+            print(f"verdict: {verdict}", file=sys.stderr)
+    return best
+
+
+def _trained(
+    task: Task,
+    run: RunFolder | None,
+    device: torch.device,
+    minutes: float | None,
+    start: PCDNet | None,
+    *,
+    quiet: bool,
+    watch: Callable[[Progress], None] | None,
+    stop: Callable[[], bool] | None,
+) -> PCDNet:
+    """The best model of all steps, from the first or from where the run stopped."""
+    trainer = Trainer(task.scenes, task.validation, task.config, run, device, minutes)
+    if run is not None and run.has_state:
         trainer.restore(run)
     else:
         trainer.begin(start, task.ignored)
+        if run is not None and run.metrics():
+            run.rewind(0)  # of steps that were made, but never saved
     with nullcontext() if quiet else TrainingDisplay() as display:
 
         def show(progress: Progress) -> None:
@@ -144,25 +209,19 @@ def fit(
         trainer.train(show, stop or (lambda: False))
     best = trainer.finished()
     best.names = best.names if run is None else run.names()
-    if config.train.settle and start is None:  # a model to start from keeps its sizes
-        best = settle(best, scenes.images, pixel_noise(scenes.images))
-        if run is not None:
-            best.names.write(run.path)
-            run.save_weights(best, settled=True)
-        if not quiet:
-            count = config.model.num_prototypes
-            gone = count - best.config.num_prototypes
-            print(f"{gone} of {count} prototypes were superfluous, and are gone", file=sys.stderr)
-    best.names = with_colours(best, scenes.images, best.names)
-    best.values = view.values
+    return best
+
+
+def _settled(best: PCDNet, task: Task, run: RunFolder | None, quiet: bool) -> PCDNet:
+    """The model without superfluous prototypes, which is kept as the run's last."""
+    best = settle(best, task.scenes.images, pixel_noise(task.scenes.images))
     if run is not None:
-        run.keep_names(best.names)
-    if run is not None or not quiet:
-        verdict = judge_images(best, valid, run)
-        if run is not None:
-            run.save_verdict(verdict.to_json())
-        if not quiet:
-            print(f"verdict: {verdict}", file=sys.stderr)
+        best.names.write(run.path)
+        run.save_weights(best, settled=True)
+    if not quiet:
+        count = task.config.model.num_prototypes
+        gone = count - best.config.num_prototypes
+        print(f"{gone} of {count} prototypes were superfluous, and are gone", file=sys.stderr)
     return best
 
 
@@ -227,6 +286,7 @@ def _resumed(out: str | Path | None, config: Config | str | None, changes: Mappi
     if force:
         raise PcdnetError(resume, " goes on with a run and ", anew, " starts it anew; give one of them")
     run = RunFolder.open(out)
+    RunFolder.check_idle(out)
     given = Config.preset(config) if isinstance(config, str) else config or run.config
     for name, asked, stored in given.with_fields(changes).differences(run.config):
         raise PcdnetError(

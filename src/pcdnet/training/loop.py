@@ -18,10 +18,11 @@ from pcdnet.config import Config
 from pcdnet.errors import Interrupted, PcdnetError, Setting
 from pcdnet.model.engine import Layers
 from pcdnet.model.network import PCDNet
-from pcdnet.model.storage import WEIGHTS, fill, load_tensors
+from pcdnet.model.storage import fill
 from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.backdrop import learned_picture
+from pcdnet.training.checkpoint import best_weights, checked_state
 from pcdnet.training.evaluation import Evaluation, evaluate
 from pcdnet.training.foreground import largest_objects
 from pcdnet.training.initialization import init_from_images
@@ -165,9 +166,8 @@ class Trainer:
 
     def restore(self, run: RunFolder) -> None:
         """Go on where the run stopped."""
-        tensors, words = run.load_state()
-        path = run.path / STATE
-        fill(self._model, _part(tensors, "model."), path)
+        tensors, words = checked_state(run, self._model)
+        fill(self._model, _part(tensors, "model."), run.path / STATE)
         for name, parameter in self._model.named_parameters():
             kept = _part(tensors, f"optimizer.{name}.")
             if kept:
@@ -175,9 +175,9 @@ class Trainer:
                 self._optimizer.state[parameter] = {"step": kept["step"], **moments}
         health = Health(**_part(tensors, "health."))
         self._state = State(words["step"], words["seconds"], words["best"], health)
+        if self._state.best > -math.inf:
+            self._best = best_weights(run, self._model)
         run.rewind(self._state.step)
-        if run.has_weights and self._state.best > -math.inf:
-            self._best = load_tensors(run.path / WEIGHTS)[0]
 
     def train(self, watch: Callable[[Progress], None], stop: Callable[[], bool]) -> None:
         """All steps that are left."""

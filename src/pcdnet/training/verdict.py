@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pcdnet.config import Background, ModelConfig
 from pcdnet.errors import PcdnetError
+from pcdnet.files import sealed_json, unsealed_json
 from pcdnet.model.network import PCDNet
 from pcdnet.run import VERDICT, RunFolder
 from pcdnet.scene import Scenes
@@ -60,12 +61,12 @@ class Verdict:
 
     def to_json(self) -> str:
         """The verdict as text that `from_json` reads."""
-        return json.dumps(dataclasses.asdict(self), indent=1) + "\n"
+        return sealed_json(json.dumps(dataclasses.asdict(self), indent=1) + "\n")
 
     @staticmethod
     def from_json(text: str) -> Verdict:
         """Read `to_json`'s text, or raise ValueError."""
-        words = json.loads(text)
+        words = json.loads(unsealed_json(text))
         if not isinstance(words, dict) or words.get("verdict") not in get_args(Word):
             raise ValueError("it holds no verdict")
         for name, kind in (("reasons", list), ("advice", list), ("changes", dict), ("figures", dict)):

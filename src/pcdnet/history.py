@@ -1,0 +1,58 @@
+"""History: how a training went, as the lines of its metrics file; what was damaged is left out and counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pcdnet.errors import PcdnetError
+from pcdnet.files import sealed_json, unsealed_json
+
+
+def written(values: Mapping[str, Any]) -> str:
+    """A line that `read` reads, with its checksum."""
+    return sealed_json(json.dumps(values)) + "\n"
+
+
+def count(path: Path) -> int:
+    """How many lines there are, whole or not; none if there is no such file."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def read(path: Path) -> tuple[list[dict[str, Any]], int]:
+    """The lines of a file, none if there is no such file, and how many more there are that are damaged.
+
+    A last line that was cut off is neither: it is what a killed process leaves.
+    """
+    try:
+        texts = path.read_bytes().split(b"\n") if path.exists() else [b""]
+    except OSError as error:
+        raise PcdnetError(f"cannot read {path}: {error.strerror or error}; delete it") from None
+    if _line(texts[-1]) is None:
+        texts.pop()
+    lines = [_line(text) for text in texts]
+    return [line for line in lines if line is not None], lines.count(None)
+
+
+def _line(text: bytes) -> dict[str, Any] | None:
+    """What a line says, if it is as it was written; one of version 0.1 has no checksum, so its types are looked at."""
+    try:
+        line = json.loads(unsealed_json(text.decode()))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(line, dict) or type(line.get("step")) is not int or line["step"] < 0:
+        return None
+    measured = {name: line.get(name, 0) for name in ("loss", "learning_rate", "images_per_second", "seconds")}
+    counted = {name: line.get(name) for name in ("prototype", "source")} if "event" in line else {}
+    scores = line.get("validation", {})
+    if (
+        not isinstance(scores, dict)
+        or not isinstance(line.get("event", ""), str)
+        or any(type(value) not in (int, float) for value in measured.values())
+        or any(type(value) is not int or value < 0 for value in (line.get("in_use", 0), *counted.values()))
+        or any(type(scores.get(name, 0)) not in (int, float, type(None)) for name in ("fg_ari", "f1", "mse"))
+    ):
+        return None
+    return line
