@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pcdnet.model.onnx import export_onnx
     from pcdnet.output.decompose import decompose_files
     from pcdnet.output.drawing import figure
+    from pcdnet.output.gather import gather
     from pcdnet.output.report import report
     from pcdnet.output.study import study_report
     from pcdnet.run import RunFolder, load
@@ -44,6 +45,7 @@ _HOMES = {
     "export_onnx": "model.onnx",
     "figure": "output.drawing",
     "fit": "training.fit",
+    "gather": "output.gather",
     "judge": "training.verdict",
     "load": "run",
     "report": "output.report",
@@ -70,6 +72,7 @@ __all__ = [
     "export_onnx",
     "figure",
     "fit",
+    "gather",
     "judge",
     "load",
     "report",

@@ -22,6 +22,7 @@ from pcdnet.cli.demo import Demo
 from pcdnet.cli.evaluate import Evaluate
 from pcdnet.cli.export import Export
 from pcdnet.cli.figure import DrawFigure
+from pcdnet.cli.gather import Gather
 from pcdnet.cli.merge import Merge
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.serve import Serve
@@ -43,6 +44,7 @@ COMMANDS: dict[str, type[Command]] = {
     "tune": Tune,
     "eval": Evaluate,
     "decompose": Decompose,
+    "gather": Gather,
     "report": WriteReport,
     "figure": DrawFigure,
     "serve": Serve,
