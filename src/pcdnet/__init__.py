@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pcdnet.output.drawing import figure
     from pcdnet.output.gather import gather
     from pcdnet.output.report import report
+    from pcdnet.output.runs import runs
     from pcdnet.output.study import study_report
     from pcdnet.run import RunFolder, load
     from pcdnet.scene import Scene, Scenes
@@ -49,6 +50,7 @@ _HOMES = {
     "judge": "training.verdict",
     "load": "run",
     "report": "output.report",
+    "runs": "output.runs",
     "study_report": "output.study",
     "tune": "training.tuning",
 }
@@ -76,6 +78,7 @@ __all__ = [
     "judge",
     "load",
     "report",
+    "runs",
     "study_report",
     "tune",
 ]

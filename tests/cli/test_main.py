@@ -22,6 +22,7 @@ MISTAKES: dict[str, list[str]] = {
     "eval": ["file"],
     "decompose": ["file", "none.png", "--out", "results"],
     "gather": ["file", "--out", "results"],
+    "runs": ["file"],
     "report": ["file"],
     "figure": ["file", "--kind", "prototypes", "--out", "a.png"],
     "serve": ["file", "--port", "0"],

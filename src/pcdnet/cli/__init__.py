@@ -25,6 +25,7 @@ from pcdnet.cli.figure import DrawFigure
 from pcdnet.cli.gather import Gather
 from pcdnet.cli.merge import Merge
 from pcdnet.cli.report import WriteReport
+from pcdnet.cli.runs import Runs
 from pcdnet.cli.serve import Serve
 from pcdnet.cli.train import Train, with_defaults, with_new_names
 from pcdnet.cli.tune import Tune
@@ -45,6 +46,7 @@ COMMANDS: dict[str, type[Command]] = {
     "eval": Evaluate,
     "decompose": Decompose,
     "gather": Gather,
+    "runs": Runs,
     "report": WriteReport,
     "figure": DrawFigure,
     "serve": Serve,
