@@ -167,6 +167,21 @@ def test_images_too_small_for_the_model_are_left_out_and_the_others_of_the_file_
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_frames_of_videos_count_one_by_one(stride: int, model: PCDNet, tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    first, *others = map(Image.fromarray, SCENES.images[:9])
+    first.save(tmp_path / "a.gif", save_all=True, append_images=others)
+    Image.fromarray(SCENES.images[9]).save(tmp_path / "b.png")
+    paths = [tmp_path / "a.gif", tmp_path / "b.png"]
+    whole = decompose_files(model, paths, tmp_path / "whole", stride=stride, quiet=True)
+    parts = shards(model, paths, tmp_path, stride=stride)
+    gather(parts, tmp_path / "out", quiet=True)
+    assert whole.summary.images == -(-9 // stride) + 1
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    assert all((part / "decompositions.jsonl").read_text() for part in parts)
+
+
 def test_more_shards_than_images_leave_some_with_nothing_to_do(model: PCDNet, tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", image=SCENES.images[:2])
     decompose_files(model, tmp_path / "a.npz", tmp_path / "whole", formats=ALL, quiet=True)
