@@ -19,7 +19,8 @@ from pcdnet.config import Config, ModelConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
-from pcdnet.run import Origin, RunFolder
+from pcdnet.origin import Origin
+from pcdnet.run import RunFolder
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from pcdnet.model.onnx import export_onnx
     from pcdnet.output.decompose import decompose_files
     from pcdnet.output.drawing import figure
+    from pcdnet.output.gather import gather
     from pcdnet.output.report import report
+    from pcdnet.output.runs import runs
     from pcdnet.output.study import study_report
     from pcdnet.run import RunFolder, load
     from pcdnet.scene import Scene, Scenes
@@ -44,9 +46,11 @@ _HOMES = {
     "export_onnx": "model.onnx",
     "figure": "output.drawing",
     "fit": "training.fit",
+    "gather": "output.gather",
     "judge": "training.verdict",
     "load": "run",
     "report": "output.report",
+    "runs": "output.runs",
     "study_report": "output.study",
     "tune": "training.tuning",
 }
@@ -70,9 +74,11 @@ __all__ = [
     "export_onnx",
     "figure",
     "fit",
+    "gather",
     "judge",
     "load",
     "report",
+    "runs",
     "study_report",
     "tune",
 ]

@@ -54,6 +54,21 @@ def folder(path: str | Path) -> Path:
     return path
 
 
+def is_held(path: Path) -> bool:
+    """Whether another process holds a file that `locked_file` opened; one that cannot be told is not."""
+    with suppress(ImportError, FileNotFoundError, PermissionError):
+        import fcntl
+
+        with path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            except OSError:
+                pass  # a file system without locks
+    return False
+
+
 def locked_file(path: Path) -> BinaryIO:
     """Open a file for reading and writing, made if need be, that no other process may open so until it is closed."""
     try:

@@ -414,19 +414,23 @@ class RunFolder:
 
     def command(self) -> str:
         """The command line that trains the same again: the nearest preset, and what differs from it."""
-        origin = self.origin
-        changes = {
-            name: [change for change in self.config.differences(preset) if change[0] != "train.seed"]
-            for name, preset in PRESETS.items()
-        }
-        preset = min(changes, key=lambda name: len(changes[name]))
+        origin, (preset, changes) = self.origin, self.nearest_preset()
         settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA", "out": str(self.path)}
         settings |= {"seed": self.config.train.seed, "minutes": origin.minutes}
         settings |= {f.name: getattr(origin.view, f.name) for f in dataclasses.fields(View)}
         usual = {f.name: f.default for f in dataclasses.fields(View)} | {"minutes": None}
         words = [flags(Setting(name, value)) for name, value in settings.items() if value != usual.get(name, ...)]
-        words += [flags(Setting(name, value)) for name, value, _ in changes[preset]]
+        words += [flags(Setting(name, value)) for name, value in changes.items()]
         return shlex.join(["pcdnet", "train", *(word for setting in words for word in setting)])
+
+    def nearest_preset(self) -> tuple[str, dict[str, Any]]:
+        """The preset that the configuration differs least from, and what differs, but for the seed."""
+        changes = {
+            name: {field: value for field, value, _ in self.config.differences(preset) if field != "train.seed"}
+            for name, preset in PRESETS.items()
+        }
+        nearest = min(changes, key=lambda name: len(changes[name]))
+        return nearest, changes[nearest]
 
     def _is_own(self, data: str) -> bool:
         """Whether a name or path, however it is spelled, is of the data that the run was trained on."""

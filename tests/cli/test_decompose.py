@@ -230,6 +230,7 @@ def test_work_that_was_interrupted_goes_on_from_there(
     [
         (["--format", "xml"], "no format 'xml'; use some of json"),
         (["--stride", "0"], "--stride 0 cannot be used; give 1"),
+        (["--shard", "3/3"], "--shard 3/3 cannot be used; of 3 shards, give 0/3, 1/3 and 2/3"),
         (["--resize"], "has no still background, so images need no resizing; leave out --resize"),
         (["--device", "moon"], "device 'moon' cannot be used"),
     ],
@@ -324,3 +325,28 @@ def test_an_image_whose_line_in_the_journal_was_changed_is_done_again(
     decompose(trained, photos, "--out", out)
     assert "5 images were done before" in capsys.readouterr().err
     assert (out / "decompositions.jsonl").read_bytes() == sound
+
+
+def test_shards_are_gathered_into_what_one_command_writes(
+    trained: Path, photos: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (photos / "2.png").write_bytes(b"no picture")
+    given = [trained, photos, "--format", "json,coco,png,csv,parquet"]
+    decompose(*given, "--out", tmp_path / "whole", code=1)
+    for index in range(3):
+        decompose(*given, "--shard", f"{index}/3", "--out", tmp_path / f"part-{index}", code=int(index == 2))
+    printed, words = capsys.readouterr()
+    assert "shard 1/3 is done   next, with all 3: pcdnet gather DIR... --out DIR\n" in printed
+    assert "pcdnet: 1 of 2 files could not be used, as reported above" in words
+    out = tmp_path / "out"
+    assert main(["gather", *(str(tmp_path / f"part-{index}") for index in range(3)), "--out", str(out)]) == 1
+    printed, words = capsys.readouterr()
+    assert printed.startswith("5 images  3.00 objects per image  15 objects\n")
+    assert f"wrote {out}: decompositions.jsonl coco.json coco_results.json objects.csv objects.parquet png/" in printed
+    assert "pcdnet: 1 of 6 files could not be used, as reported when the shards were made" in words
+    for path in (tmp_path / "whole").rglob("*.*"):
+        if path.name != "journal.jsonl":
+            assert (out / path.relative_to(tmp_path / "whole")).read_bytes() == path.read_bytes()
+    assert main(["gather", str(tmp_path / "part-0"), "--out", str(tmp_path / "no")]) == 1
+    assert "pcdnet: shards 1/3, 2/3 are missing; decompose them" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()

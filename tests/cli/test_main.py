@@ -21,6 +21,8 @@ MISTAKES: dict[str, list[str]] = {
     "tune": ["--data", "none.npz", "--out", "study"],
     "eval": ["file"],
     "decompose": ["file", "none.png", "--out", "results"],
+    "gather": ["file", "--out", "results"],
+    "runs": ["file"],
     "report": ["file"],
     "figure": ["file", "--kind", "prototypes", "--out", "a.png"],
     "serve": ["file", "--port", "0"],

@@ -25,8 +25,10 @@ from pcdnet.cli.demo import Demo
 from pcdnet.cli.evaluate import Evaluate
 from pcdnet.cli.export import Export
 from pcdnet.cli.figure import DrawFigure
+from pcdnet.cli.gather import Gather
 from pcdnet.cli.merge import Merge
 from pcdnet.cli.report import WriteReport
+from pcdnet.cli.runs import Runs
 from pcdnet.cli.serve import Serve
 from pcdnet.cli.train import Train, with_defaults, with_new_names
 from pcdnet.cli.tune import Tune
@@ -47,6 +49,8 @@ COMMANDS: dict[str, type[Command]] = {
     "tune": Tune,
     "eval": Evaluate,
     "decompose": Decompose,
+    "gather": Gather,
+    "runs": Runs,
     "report": WriteReport,
     "figure": DrawFigure,
     "serve": Serve,

@@ -29,6 +29,15 @@ Formats = Annotated[
         help=f"What to write: {offered()}; several with commas.",
     ),
 ]
+Part = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="I/N",
+        help="Do only one of N parts of the images, I from 0 to N-1, each into a folder of its own; `pcdnet gather` "
+        "puts them together.",
+        help_behavior_hint="(default: all images)",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +61,8 @@ class Decompose:
     stride: int = 1
     """Use every n-th frame of videos."""
 
+    shard: Part = None
+
     force: bool = False
     """Do everything again, and write into the folder even if it holds other things than results."""
 
@@ -61,8 +72,10 @@ class Decompose:
         """Run the command."""
         from pcdnet.cli.signals import interrupted_by_sigterm
         from pcdnet.output.decompose import decompose_files
+        from pcdnet.output.shard import Shard
         from pcdnet.run import RunFolder
 
+        part = None if self.shard is None else Shard.parse(self.shard)
         run = RunFolder.open(self.folder)
         with interrupted_by_sigterm():
             done = decompose_files(
@@ -73,6 +86,7 @@ class Decompose:
                 resize=self.resize,
                 values=self.values,
                 stride=self.stride,
+                shard=None if part is None else (part.index, part.count),
                 force=self.force,
                 device=self.device,
                 say=as_flag,
@@ -87,6 +101,8 @@ class Decompose:
         print(done.summary.text())
         files = [f"{path.name}/" if path.is_dir() else path.name for path in done.files]
         print(f"\nwrote {self.out}: {' '.join(files)}")
+        if part is not None:
+            print(f"shard {part} is done   next, with all {part.count}: pcdnet gather DIR... --out DIR")
         if done.failed:
             raise PcdnetError(
                 f"{len(done.failed)} of {done.inputs} files could not be used, as reported above; "

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import tyro
 
 from pcdnet.cli.arguments import (
     ConfigFile,
@@ -55,6 +57,14 @@ class Train(ViewOptions):
 
     seed: Seed = None
 
+    seeds: Annotated[
+        str | None, tyro.conf.arg(metavar="LIST", help_behavior_hint="(default: one training, with --seed)")
+    ] = None
+    """Train several seeds, 0-9 or 0,3,5 for example, each in a folder of its own in the folder, such as seed-3."""
+
+    jobs: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 1)")] = None
+    """How many of these seeds are trained at a time, each with its share of the threads."""
+
     minutes: Minutes = None
 
     resume: bool = False
@@ -69,7 +79,8 @@ class Train(ViewOptions):
     """Write curves and prototypes for TensorBoard, into the folder's subfolder tensorboard."""
 
     json: bool = False
-    """Print one JSON object instead of words: run, verdict, reasons, prototypes (those in use) and minutes."""
+    """Print one JSON object instead of words: run, verdict, reasons, prototypes (those in use) and minutes. Of several
+    seeds a line each, with seed and error (null if there was none)."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
     loss: LossConfig = field(default_factory=LossConfig)
@@ -85,6 +96,15 @@ class Train(ViewOptions):
 
     def run(self) -> int:
         """Run the command; the exit code says whether anything was learned."""
+        from pcdnet.cli.seeds import train_side_by_side
+        from pcdnet.training.seeds import SEEDS
+
+        if self.seeds is not None or self.jobs is not None or (self.resume and (self.out / SEEDS).is_file()):
+            return train_side_by_side(self)
+        return self.run_one()
+
+    def run_one(self) -> int:
+        """Train with one seed."""
         from pcdnet.cli.signals import stop_on_signal
         from pcdnet.output.report import report
         from pcdnet.output.tensorboard import board

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pcdnet
-from pcdnet.data.inputs import find_inputs
+from pcdnet.data.inputs import Input, find_inputs
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
-from pcdnet.output.formats import checked_formats
+from pcdnet.output.formats import Format, checked_formats
 from pcdnet.output.journal import Journal
 from pcdnet.output.pipeline import PICTURES, Pipeline
 from pcdnet.output.record import Results
+from pcdnet.output.shard import Seal, Shard, digest_of_inputs, unseal
 from pcdnet.output.summary import Summary
 from pcdnet.progress import track
 from pcdnet.run import RunFolder
@@ -53,6 +55,7 @@ def decompose_files(
     resize: bool = False,
     values: tuple[float, float] | None = None,
     stride: int = 1,
+    shard: tuple[int, int] | None = None,
     force: bool = False,
     device: str = "cpu",
     quiet: bool = False,
@@ -76,6 +79,9 @@ def decompose_files(
         Which values are black and white in images of more than 8 bits; by default those that the model learned with.
     stride
         Use every n-th frame of videos.
+    shard
+        Do only one of several parts of the images: `(0, 3)`, `(1, 3)` and `(2, 3)` are three that `gather` puts
+        together. Each needs a folder of its own.
     force
         Do everything again, and write into the folder even if it holds other things than results.
     device
@@ -102,6 +108,7 @@ def decompose_files(
     ['decompositions.jsonl']
     """
     chosen, out = checked_formats(formats), Path(out)
+    part = None if shard is None else Shard(*shard)
     if stride < 1:
         raise PcdnetError(Setting("stride", stride), " cannot be used; give 1 for every frame, 2 for every other")
     inputs = find_inputs([str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)], without=out)
@@ -114,7 +121,9 @@ def decompose_files(
         )
     values = View(values=values).values or model.values  # refuses what is no range
     settings = {"pcdnet": pcdnet.__version__, "model": _digest(model), "resize": resize, "values": values}
-    with Journal(out, settings, force=force) as journal:
+    with Journal(out, {**settings, **({} if part is None else {"shard": shard})}, force=force) as journal:
+        if part is not None:
+            unseal(out)
         pictures = any(each.writer is None for each in chosen)
         pipeline = Pipeline(
             *(model, inputs, journal, out),
@@ -122,14 +131,17 @@ def decompose_files(
             values=values,
             stride=stride,
             pictures=pictures,
+            shard=part,
             say=say,
         )
         seconds = _run(pipeline, quiet)
         records = pipeline.records()
-        if len(records) == 0:
+        if len(records) == 0 and part is None:  # of many shards some may have nothing to do
             raise PcdnetError(f"none of the {len(inputs)} files could be used, so nothing was written; see above")
         results = Results(records, model.kinds, model.config.channels)
         files = [path for each in chosen if each.writer is not None for path in each.write(results, out)]
+        if part is not None:
+            _seal(part, settings, stride, chosen, inputs, model, pipeline).write(out)
         return Decomposed(
             files=(*files, *([out / PICTURES] if pictures else [])),
             summary=Summary.from_results(results),
@@ -137,9 +149,34 @@ def decompose_files(
             known=pipeline.known,
             anew=journal.anew,
             seconds=seconds,
-            inputs=len(inputs),
+            inputs=pipeline.inputs,
             failed=pipeline.failed,
         )
+
+
+def _seal(
+    shard: Shard,
+    settings: Mapping[str, Any],
+    stride: int,
+    formats: Sequence[Format],
+    inputs: Sequence[Input],
+    model: PCDNet,
+    pipeline: Pipeline,
+) -> Seal:
+    """What `gather` must know of a shard that is done."""
+    return Seal(
+        shard=shard,
+        settings=settings,
+        stride=stride,
+        formats=tuple(each.name for each in formats),
+        inputs=len(inputs),
+        digest=digest_of_inputs(inputs),
+        names=model.names,
+        channels=model.config.channels,
+        failed=pipeline.failed,
+        images=list(pipeline.sealed()),
+        journal=pipeline.digest(),
+    )
 
 
 def _run(pipeline: Pipeline, quiet: bool) -> float:

@@ -2,11 +2,12 @@
 
 The first line says what the results depend on besides the images; where that is different now, all is done anew. Each
 format is then written from the journal, whole. Every line has its checksum: one that was cut off or damaged is
-forgotten, and its image is done again.
+forgotten, and its image is done again. The journal of one shard is never taken for that of another, or of all images.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ FILE = "journal.jsonl"
 """The file in the folder of results; without it a folder is not ours."""
 FORMAT = "pcdnet-journal-2"
 """Names the schema of the journal."""
+
+_LONGEST = 2**16  # bytes of the first line
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,10 @@ class Journal(AbstractContextManager["Journal"]):
         self._file = locked_file(self._path)
         self.entries: dict[str, Entry] = {}
         head = {"format": FORMAT, **settings}
-        former = self._file.readline(2**16)
+        former = self._file.readline(_LONGEST)
         same = former == _text(head)
+        if not same and not force:
+            self._refuse_another_shard(former, settings)
         self.anew = former.endswith(b"\n") and (force or not same)
         """Whether results were there that are of no use any more."""
         if same and not force:
@@ -89,6 +94,14 @@ class Journal(AbstractContextManager["Journal"]):
         """The records at those places, read when they are gone through."""
         return Records(self._file, places)
 
+    def digest(self) -> str:
+        """What tells whether the file is as it is now."""
+        digest = hashlib.sha256()
+        self._file.seek(0)
+        for line in self._file:
+            digest.update(line)
+        return digest.hexdigest()
+
     def _read(self) -> None:
         """Take in the lines after the first that are as they were written; one at the end that was cut off goes."""
         place = self._file.tell()
@@ -100,6 +113,17 @@ class Journal(AbstractContextManager["Journal"]):
             with suppress(ValueError, KeyError, TypeError, RecursionError):
                 self._take(_words(line), place)
             place += len(line)
+
+    def _refuse_another_shard(self, former: bytes, settings: dict[str, Any]) -> None:
+        """Refuse to write over results of other images: in a job array, all may be given one folder by mistake."""
+        head = _head(former)
+        there, asked = _shard_words(settings if head is None else head), _shard_words(settings)
+        if there != asked:
+            self._file.close()
+            cure = Setting("out"), ", or add ", Setting("force", True), " to write there"
+            raise PcdnetError(
+                f"{self._path.parent} holds the results of {there}, not of {asked}; choose another ", *cure
+            )
 
     def _take(self, line: dict[str, Any], place: int) -> None:
         if "stamp" in line:  # the first line has none
@@ -138,6 +162,29 @@ def checked_folder(folder: Path, *, force: bool) -> Path:
         cure = Setting("out"), ", or add ", Setting("force", True), " to write there"
         raise PcdnetError(f"{folder} holds other things than results; choose another ", *cure)
     return made(folder)
+
+
+def head_of(folder: Path) -> dict[str, Any] | None:
+    """What the journal of a folder says that its results depend on; None where there is none that can be read."""
+    try:
+        with (folder / FILE).open("rb") as file:
+            return _head(file.readline(_LONGEST))
+    except OSError:
+        return None
+
+
+def _head(line: bytes) -> dict[str, Any] | None:
+    """The first line of a journal, if it is one."""
+    with suppress(ValueError, RecursionError):
+        head = _words(line)
+        if isinstance(head, dict) and head.get("format") == FORMAT:
+            return head
+    return None
+
+
+def _shard_words(settings: dict[str, Any]) -> str:
+    shard = settings.get("shard")
+    return "all images" if shard is None else f"shard {shard[0]}/{shard[1]}"
 
 
 def _text(line: dict[str, Any]) -> bytes:

@@ -10,6 +10,7 @@ from itertools import repeat
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Num, UInt8
 
 from pcdnet.data.batches import Batches, Picture
 from pcdnet.data.inputs import Input
@@ -20,6 +21,7 @@ from pcdnet.model.network import PCDNet
 from pcdnet.output.journal import Journal, Records
 from pcdnet.output.pictures import picture_files, write_pictures
 from pcdnet.output.record import records
+from pcdnet.output.shard import Sealed, Shard
 
 PICTURES = "png"
 """The folder of pictures among the results."""
@@ -41,18 +43,24 @@ class Pipeline:
         values: tuple[float, float] | None = None,
         stride: int = 1,
         pictures: bool = False,
+        shard: Shard | None = None,
         say: Callable[[Setting], str] = str,
     ) -> None:
         """`resize` brings images of another size than the model's to it, `values` are black and white in those of more
-        than 8 bits, `stride` skips frames of videos, and `pictures` draws what was found. `say` words the settings in
-        notes."""
+        than 8 bits, `stride` skips frames of videos, `pictures` draws what was found, and of the images only those of
+        the `shard` are explained. `say` words the settings in notes."""
         self._model, self._inputs, self._journal, self._folder = model, inputs, journal, folder
         self._resize, self._values, self._stride, self._say = resize, values, stride, say
+        self._shard = shard or Shard(0, 1)
         self._kinds = model.kinds
         drawn = json.dumps([*model.names, *([kind.name, kind.colour] for kind in self._kinds)]).encode()
         self._drawn = hashlib.sha256(drawn).hexdigest()[:16] if pictures else ""
-        self._images: list[tuple[Input, int]] = []  # all that were looked at, in the order of the inputs
-        self._counts = [one.count(stride) if (known := self._known(one)) is None else known for one in inputs]
+        self._images: list[tuple[int, int]] = []  # all that were looked at, by the places of their inputs
+        # Files of many images are read by every shard: each has some of them.
+        self._own = [place for place, one in enumerate(inputs) if one.source.many or self._shard.has(place, 0)]
+        self._counts = [self._shard.share(place, self._count(inputs[place])) for place in self._own]
+        self.inputs = len(self._own)
+        """Files to look at."""
         self.total = max(1, sum(self._counts))
         """Images to look at, as far as is known in advance; at least 1."""
         self.known = self.fresh = 0
@@ -62,8 +70,19 @@ class Pipeline:
 
     def records(self) -> Records:
         """What the journal has of the images, in the order of the inputs."""
-        entries = (self._journal.done(one.image_name(number), one.stamp) for one, number in self._images)
-        return self._journal.records([entry.place for entry in entries if entry is not None])
+        return self._journal.records([image.line for image in self.sealed()])
+
+    def sealed(self) -> Iterator[Sealed]:
+        """The images that the journal has, in the order of the inputs."""
+        for place, number in self._images:
+            one = self._inputs[place]
+            entry = self._journal.done(one.image_name(number), one.stamp)
+            if entry is not None:
+                yield Sealed(place, number, entry.place, one.image_title(number) if self._drawn else "")
+
+    def digest(self) -> str:
+        """What tells whether the journal is as it is now."""
+        return self._journal.digest()
 
     def steps(self) -> Iterator[tuple[int, None]]:
         """Do the work, and say at every step how many of the images it was about; together they are `total`."""
@@ -77,10 +96,10 @@ class Pipeline:
 
     def _all(self) -> Iterator[int]:
         batches = Batches()
-        for one, count in zip(self._inputs, self._counts, strict=True):
-            passed = 0
+        for place, count in zip(self._own, self._counts, strict=True):
+            one, passed = self._inputs[place], 0
             try:
-                for picture in self._pictures(one):
+                for picture in self._pictures(place, one):
                     passed += 1
                     if picture is None:
                         yield 1
@@ -94,27 +113,31 @@ class Pipeline:
         for batch in batches.rest():
             yield self._explain(batch)
 
-    def _pictures(self, one: Input) -> Iterator[Picture | None]:
+    def _pictures(self, place: int, one: Input) -> Iterator[Picture | None]:
         """The images of an input that are still to be explained; None for each that is not."""
-        many, config = one.source.many, self._model.config
-        known = self._known(one) if many else 1
-        step, count = self._stride if one.source.strided else 1, 0
+        many, step = one.source.many, self._stride if one.source.strided else 1
+        known, count, regular = self._known(one) if many else 1, 0, True
         numbers = range(0, step * (known or 0), step)
-        done = bool(numbers) and all(self._done(one, number) for number in numbers)  # then no file need be opened
+        own = (number for number in numbers if self._shard.has(place, number // step))
+        done = bool(numbers) and all(self._done(one, number) for number in own)  # then no file need be opened
         for number, image in zip(numbers, repeat(None)) if done else one.images(self._stride):
-            count += 1
-            self._images.append((one, number))
-            if image is None or self._done(one, number):
-                self.known += 1
-                yield None
-                continue
-            image = in_eight_bits(image, self._values, one.image_name(number))
-            image = fitted(image, channels=config.channels, size=self._model.image_size, resize=self._resize)
-            yield Picture(image=image, source=one, number=number)
-            if one.name in self.failed:
-                return
-        if many and known is None:
+            count, regular = count + 1, regular and number == step * count
+            if self._shard.has(place, number // step):
+                self._images.append((place, number))
+                if image is None or self._done(one, number):
+                    self.known += 1
+                    yield None
+                else:
+                    yield Picture(image=self._fitted(one, number, image), source=one, number=number)
+            elif image is not None and not self._resize:
+                self._fitted(one, number, image)  # what ends a file for one shard must end it for all
+        if many and known is None and regular:  # pages that were skipped would be looked for by the wrong numbers
             self._journal.add([{"source": self._source(one), "stamp": one.stamp, "count": count}])
+
+    def _fitted(self, one: Input, number: int, image: Num[np.ndarray, "H W C"]) -> UInt8[np.ndarray, "h w c"]:
+        """An image as the model takes it."""
+        image = in_eight_bits(image, self._values, one.image_name(number))
+        return fitted(image, channels=self._model.config.channels, size=self._model.image_size, resize=self._resize)
 
     def _done(self, one: Input, number: int) -> bool:
         """Whether the journal has of an image all that is wanted."""
@@ -147,6 +170,11 @@ class Pipeline:
         if one.name not in self.failed:
             self.failed[one.name] = reason = error.worded(self._say)
             to_stderr(f"skipped {one.name}: {reason.removeprefix(f'{one.name} ')}")
+
+    def _count(self, one: Input) -> int:
+        """How many images an input holds, or claims to hold."""
+        known = self._known(one)
+        return one.count(self._stride) if known is None else known
 
     def _known(self, one: Input) -> int | None:
         """How many images an input holds, if it was read to its end before."""

@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
+from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
+from rich.table import Column
 
 from pcdnet.training.evaluation import small
 from pcdnet.training.events import in_words
@@ -59,6 +60,53 @@ class LiveLine:
         """Print a line that stays."""
         # Lines that stay are not wrapped, for those who search them; a console that never wraps breaks live lines.
         self._console.print(words, soft_wrap=True, markup=False)
+
+
+class LiveLines:
+    """A line for each of several trainings that run side by side, within a `with` block that ends them.
+
+    Elsewhere than in a terminal every line that is shown stays, with the name of the training before it.
+    """
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._bar: Bar | None = None
+        self._tasks: dict[str, TaskID] = {}
+        if self._console.is_terminal:
+            whole = TextColumn(
+                "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")
+            )
+            self._bar = Bar(whole, console=self._console, transient=True)
+
+    def __enter__(self) -> LiveLines:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, name: str, words: str) -> None:
+        """Show how far a training is."""
+        text = f"{name}  {words}"
+        if self._bar is None:
+            self.say(name, words)
+        elif name in self._tasks:
+            self._bar.update(self._tasks[name], description=text)
+        else:
+            self._tasks[name] = self._bar.add_task(text, total=None)
+
+    def end(self, name: str) -> None:
+        """Take the line of a training away."""
+        if self._bar is not None and name in self._tasks:
+            self._bar.remove_task(self._tasks.pop(name))
+
+    def say(self, name: str, words: str) -> None:
+        """Print a line that stays."""
+        self._console.print(f"{name}  {words}", soft_wrap=True, markup=False)
 
 
 class TrainingDisplay(LiveLine):
