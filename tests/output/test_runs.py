@@ -13,8 +13,8 @@ from pcdnet.config import Config
 from pcdnet.errors import PcdnetError
 from pcdnet.files import locked_file
 from pcdnet.origin import Origin
-from pcdnet.output.runs import LOCK, RunList, runs
-from pcdnet.run import RunFolder
+from pcdnet.output.runs import RunList, runs
+from pcdnet.run import LOCK, RunFolder
 from pcdnet.training.verdict import Verdict, Word
 from tests.runs import grey_run, true_run
 
@@ -112,14 +112,12 @@ def cut(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        (lambda run: cut(run / "config.toml"), "is not valid TOML"),
+        (lambda run: cut(run / "config.toml"), "has lost"),
         (lambda run: (run / "config.toml").unlink(), "it holds no config.toml"),
         (lambda run: (run / "origin.json").write_text("[]"), "cannot read"),
         (lambda run: (run / "verdict.json").write_text('{"verdict": "fine"}'), "it holds no verdict"),
         (lambda run: cut(run / "weights.safetensors"), "cannot read"),
         (lambda run: cut(run / "state.safetensors"), "cannot read"),
-        (lambda run: (run / "metrics.jsonl").write_text('3\n{"step": "x"}\n'), "ValueError: invalid literal"),
-        (lambda run: (run / "metrics.jsonl").write_bytes(b"\xff\xfe"), "UnicodeDecodeError"),
     ],
 )
 def test_a_damaged_run_is_a_row_that_says_so(damage: Callable[[Path], Any], problem: str, tmp_path: Path) -> None:

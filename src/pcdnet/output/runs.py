@@ -218,7 +218,7 @@ def _listed(path: Path) -> tuple[ListedRun, Hashable | None]:
         known |= {"state": "damaged", "problem": _sentence(error)}
     # Seeds that were asked for together are of one configuration, even if the images made them differ.
     together = (path.parent / SEEDS).is_file()
-    origin = dataclasses.replace(run.origin, size=None)
+    origin = dataclasses.replace(run.origin, size=None, fingerprint=None)
     kind = path.parent.resolve() if together else (run.config.with_fields({"train.seed": 0}), origin)
     return ListedRun(path=path, seed=train.seed, steps=train.steps, **known), kind
 
