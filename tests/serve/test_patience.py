@@ -52,7 +52,7 @@ def test_half_a_request_is_not_waited_for(hasty: None, site: str, client: Client
         connection.sendall(sent)
         content, seconds = until_closed(connection)
     head, _, body = content.partition(b"\r\n\r\n")
-    assert SHORT / 2 < seconds < SHORT + 1
+    assert SHORT / 2 < seconds < SHORT + 4
     assert head.startswith(b"HTTP/1.1 408 ")
     assert "0.4 seconds; send it at once" in json.loads(body)["error"]
     assert client.get("/api/samples").status_code == 200
@@ -62,7 +62,7 @@ def test_who_says_nothing_is_not_waited_for(hasty: None, site: str) -> None:
     with connected(site) as connection:
         content, seconds = until_closed(connection)
     assert content == b""
-    assert seconds < SHORT + 1
+    assert seconds < SHORT + 4
 
 
 @pytest.mark.parametrize("start", [b"GET /api/samples HTTP/1.1\r\nHost: 127.0.0.1\r\n", HEAD])
@@ -74,7 +74,7 @@ def test_a_drip_of_bytes_buys_little_time(hasty: None, site: str, start: bytes) 
             while time.monotonic() < begun + 5:
                 connection.sendall(b"x")
                 time.sleep(0.05)
-        assert time.monotonic() - begun < SHORT + 2
+        assert time.monotonic() - begun < SHORT + 4
 
 
 def test_a_body_that_comes_steadily_may_take_longer(hasty: None, site: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_idle_connections_make_room_for_others(site: str, client: Client, monkey
         others[-1].sendall(b"GET / HT")
     assert client.get("/api/samples").status_code == 200
     content, seconds = until_closed(others[0])
-    assert seconds < 2
+    assert seconds < 5
     assert content == b""
     for connection in others:
         connection.close()
