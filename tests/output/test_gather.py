@@ -23,7 +23,7 @@ from pcdnet.names import Names
 from pcdnet.output.decompose import decompose_files
 from pcdnet.output.gather import gather, is_whole_png
 from tests.data.stacks import break_page, write_stack
-from tests.runs import GREY, true_run
+from tests.runs import GREY, grey_run, true_run
 
 ALL = "json,coco,png,csv,parquet"
 SCENES = generate(40, seed=3)
@@ -142,14 +142,23 @@ def test_a_shard_that_was_killed_goes_on(
 
 
 def test_what_ends_a_file_for_one_shard_ends_it_for_all(tmp_path: Path) -> None:
-    bank = PrototypeBank(torch.ones(2, 5, 5), torch.ones(2, 5, 5), torch.full((1, 20, 30), 0.2))
-    model = PCDNet.from_bank(bank, GREY)
+    model = grey_run(tmp_path / "run").load_model()
     rng = np.random.default_rng(0)
     pages = [rng.integers(0, 256, (20, 31 if n == 4 else 30, 3), np.uint8) for n in range(9)]
     write_stack(tmp_path / "a.tif", pages)
     whole = decompose_files(model, tmp_path / "a.tif", tmp_path / "whole", quiet=True)
     parts = shards(model, tmp_path / "a.tif", tmp_path)
     assert gather(parts, tmp_path / "out", quiet=True).failed == whole.failed
+    assert whole.summary.images == 4
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_values_out_of_range_end_a_file_for_all_shards_also_where_images_are_resized(tmp_path: Path) -> None:
+    model, images = grey_run(tmp_path / "run").load_model(), np.random.default_rng(0).random((9, 12, 14, 3))
+    images[4, 0, 0] = 2.0
+    np.savez(tmp_path / "a.npz", image=images)
+    whole = decompose_files(model, tmp_path / "a.npz", tmp_path / "whole", resize=True, quiet=True)
+    gather(shards(model, tmp_path / "a.npz", tmp_path, resize=True), tmp_path / "out", quiet=True)
     assert whole.summary.images == 4
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
