@@ -109,7 +109,7 @@ class Journal(AbstractContextManager["Journal"]):
             for line in self._file:
                 if not line.endswith(b"\n"):
                     break
-                self._take(json.loads(line), place)
+                self._take(words_of(line), place)
                 place += len(line)
         self._file.seek(place)
         self._file.truncate()
@@ -144,7 +144,7 @@ class Records:
     def __iter__(self) -> Iterator[Record]:
         for place in self.places:
             self.file.seek(place)
-            record: Record = json.loads(self.file.readline())["record"]
+            record: Record = words_of(self.file.readline())["record"]
             yield record
 
 
@@ -170,10 +170,15 @@ def head_of(folder: Path) -> dict[str, Any] | None:
         return None
 
 
+def words_of(line: bytes) -> Any:
+    """What a line of a journal says, or ValueError."""
+    return json.loads(line)
+
+
 def _head(line: bytes) -> dict[str, Any] | None:
     """The first line of a journal, if it is one."""
     with suppress(ValueError, RecursionError):
-        head = json.loads(line)
+        head = words_of(line)
         if isinstance(head, dict) and head.get("format") == FORMAT:
             return head
     return None
