@@ -13,27 +13,25 @@ from tests.cli.conftest import SMALL, Complaint
 from tests.runs import ENDED
 
 Capture = pytest.CaptureFixture[str]
-STEPS = (*SMALL, "--train.steps", "3")
 ENDS = {0: "good", 3: "failed"}
 """The verdicts of trainings that all end with an exit code."""
 
 
 def test_seeds_side_by_side_end_as_each_alone_and_one_that_fails_stops_no_other(
-    data: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    data: Path, trained: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of which each has one, as the tests have
-    out, alone = tmp_path / "seeds", tmp_path / "alone"
-    assert main(["train", "--data", str(data), "--out", str(alone), "--seed", "4", *STEPS]) in ENDED
+    out = tmp_path / "seeds"
     capsys.readouterr()
-    code = main(["train", "--data", str(data), "--out", str(out), "--seeds", "0,4", "--jobs", "2", *STEPS])
+    code = main(["train", "--data", str(data), "--out", str(out), "--seeds", "0,4", "--jobs", "2", *SMALL])
     printed, said = capsys.readouterr()
     assert code in ENDED
-    assert (out / "seed-4" / "weights.safetensors").read_bytes() == (alone / "weights.safetensors").read_bytes()
+    assert (out / "seed-0" / "weights.safetensors").read_bytes() == (trained / "weights.safetensors").read_bytes()
     rows = [line.split()[:5] for line in printed.splitlines()[2:4]]
-    assert rows == [[f"seed-{seed}", str(seed), "3/3", "finished", ENDS[code]] for seed in (0, 4)]
+    assert rows == [[f"seed-{seed}", str(seed), "6/6", "finished", ENDS[code]] for seed in (0, 4)]
     assert printed.splitlines()[4].startswith(f"  2 seeds: 2 {ENDS[code]}  error ")
     assert printed.endswith(f"wrote {out}   next: pcdnet runs {out}, or pcdnet eval {out / 'seed-0'}\n")
-    assert "seed 0  step 3  loss " in said
+    assert "seed 0  step 6  loss " in said
     assert "seed 4  verdict: " in said
 
     (out / "seed-4" / "report.html").unlink()
@@ -82,7 +80,7 @@ def test_interrupted_seeds_say_how_to_go_on(
     out = tmp_path / "a b"
     monkeypatch.setattr("pcdnet.training.seeds.run_side_by_side", lambda *_: {})
     monkeypatch.setattr("pcdnet.cli.signals.stop_on_signal", lambda: nullcontext(lambda: True))
-    assert main(["train", "--data", str(data), "--out", str(out), "--seeds", "0-2", *STEPS]) == 130
+    assert main(["train", "--data", str(data), "--out", str(out), "--seeds", "0-2", *SMALL]) == 130
     printed, said = capsys.readouterr()
     assert printed == ""
     assert f"stopped with 0 of 3 seeds finished; go on with --resume --out '{out}'" in said

@@ -23,10 +23,10 @@ from pcdnet.names import Names
 from pcdnet.output.decompose import decompose_files
 from pcdnet.output.gather import gather, is_whole_png
 from tests.data.stacks import break_page, write_stack
-from tests.runs import GREY, true_run
+from tests.runs import GREY, grey_run, true_run
 
 ALL = "json,coco,png,csv,parquet"
-SCENES = generate(40, seed=3)
+SCENES = generate(28, seed=3)
 SHARDS = 3
 
 
@@ -44,11 +44,11 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("inputs")
     pictures = folder / "photos"
     pictures.mkdir()
-    for n, image in enumerate(SCENES.images[:20]):
+    for n, image in enumerate(SCENES.images[:14]):
         Image.fromarray(np.pad(image, ((0, 5), (0, 9), (0, 0))) if n % 4 == 1 else image).save(pictures / f"{n}.png")
     (pictures / "7.png").write_bytes(b"no picture")
-    stack = break_page(write_stack(folder / "stack.tif", list(SCENES.images[20:28])), 3)
-    np.savez(folder / "many.npz", image=SCENES.images[28:])
+    stack = break_page(write_stack(folder / "stack.tif", list(SCENES.images[14:20])), 3)
+    np.savez(folder / "many.npz", image=SCENES.images[20:])
     return [pictures, stack, folder / "many.npz"]
 
 
@@ -72,7 +72,7 @@ def whole(model: PCDNet, inputs: list[Path], tmp_path_factory: pytest.TempPathFa
     pytest.importorskip("pyarrow")
     out = tmp_path_factory.mktemp("whole") / "out"
     done = decompose_files(model, inputs, out, formats=ALL, quiet=True)
-    assert (done.summary.images, len(done.failed)) == (19 + 7 + 12, 1)
+    assert (done.summary.images, len(done.failed)) == (13 + 5 + 8, 1)
     return out
 
 
@@ -88,16 +88,16 @@ def test_gathered_shards_are_byte_for_byte_what_a_single_call_writes(
 ) -> None:
     done = gather(reversed(parts), tmp_path / "out", quiet=True)
     assert contents(tmp_path / "out") == contents(whole)
-    assert len(contents(whole)) == 5 + 4 * 38
+    assert len(contents(whole)) == 5 + 4 * 26
     names = ("decompositions.jsonl", "coco.json", "coco_results.json", "objects.csv", "objects.parquet", "png")
     assert done.files == tuple(tmp_path / "out" / name for name in names)
-    assert (done.parts, done.inputs, done.summary.images) == (3, 22, 38)
+    assert (done.parts, done.inputs, done.summary.images) == (3, 16, 26)
     assert list(done.failed) == [f"{inputs[0]}/7.png"]
 
 
 def test_every_shard_has_its_share(parts: list[Path]) -> None:
     counts = [len((part / "decompositions.jsonl").read_text().splitlines()) for part in parts]
-    assert sum(counts) == 38
+    assert sum(counts) == 26
     assert max(counts) - min(counts) <= 3
 
 
@@ -107,7 +107,7 @@ def test_a_gathered_folder_is_one_to_go_on_with(
     out = tmp_path / "out"
     gather(parts, out, quiet=True)
     monkeypatch.setattr(PCDNet, "decompose_all", None)
-    assert decompose_files(model, inputs, out, formats=ALL, quiet=True).known == 38
+    assert decompose_files(model, inputs, out, formats=ALL, quiet=True).known == 26
     assert contents(out) == contents(whole)
     before = (out / "journal.jsonl").read_bytes()
     gather(parts, out, quiet=True)  # as after an attempt that was cut off
@@ -142,14 +142,23 @@ def test_a_shard_that_was_killed_goes_on(
 
 
 def test_what_ends_a_file_for_one_shard_ends_it_for_all(tmp_path: Path) -> None:
-    bank = PrototypeBank(torch.ones(2, 5, 5), torch.ones(2, 5, 5), torch.full((1, 20, 30), 0.2))
-    model = PCDNet.from_bank(bank, GREY)
+    model = grey_run(tmp_path / "run").load_model()
     rng = np.random.default_rng(0)
     pages = [rng.integers(0, 256, (20, 31 if n == 4 else 30, 3), np.uint8) for n in range(9)]
     write_stack(tmp_path / "a.tif", pages)
     whole = decompose_files(model, tmp_path / "a.tif", tmp_path / "whole", quiet=True)
     parts = shards(model, tmp_path / "a.tif", tmp_path)
     assert gather(parts, tmp_path / "out", quiet=True).failed == whole.failed
+    assert whole.summary.images == 4
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_values_out_of_range_end_a_file_for_all_shards_also_where_images_are_resized(tmp_path: Path) -> None:
+    model, images = grey_run(tmp_path / "run").load_model(), np.random.default_rng(0).random((9, 12, 14, 3))
+    images[4, 0, 0] = 2.0
+    np.savez(tmp_path / "a.npz", image=images)
+    whole = decompose_files(model, tmp_path / "a.npz", tmp_path / "whole", resize=True, quiet=True)
+    gather(shards(model, tmp_path / "a.npz", tmp_path, resize=True), tmp_path / "out", quiet=True)
     assert whole.summary.images == 4
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -19,7 +18,7 @@ from pcdnet.files import whole_file
 from pcdnet.kinds import Kinds
 from pcdnet.output.formats import checked_formats
 from pcdnet.output.journal import FILE as JOURNAL
-from pcdnet.output.journal import Journal, head_of
+from pcdnet.output.journal import Journal, head_of, words_of
 from pcdnet.output.pictures import picture_files
 from pcdnet.output.pipeline import PICTURES
 from pcdnet.output.record import Results
@@ -60,7 +59,7 @@ class _Part:
     def line(self, image: Sealed) -> dict[str, Any]:
         """The line of an image in the journal."""
         self.file.seek(image.line)
-        line: dict[str, Any] = json.loads(self.file.readline())
+        line: dict[str, Any] = words_of(self.file.readline())
         return line
 
 
@@ -203,7 +202,7 @@ def _opened(folder: Path, seal: Seal, stack: ExitStack) -> _Part:
         raise PcdnetError(f"{path} cannot be read ({reason}); make it readable, or ", *again) from None
     if digest.hexdigest() != seal.journal:
         raise PcdnetError(f"{path} is damaged, or was changed since the shard was done; ", *again)
-    return _Part(folder, seal, file, tuple(map(json.loads, sources)))
+    return _Part(folder, seal, file, tuple(map(words_of, sources)))
 
 
 def _copied(images: Sequence[tuple[Sealed, _Part]], journal: Journal, out: Path) -> Iterator[int]:

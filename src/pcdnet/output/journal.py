@@ -111,7 +111,7 @@ class Journal(AbstractContextManager["Journal"]):
                 self._file.truncate()
                 break
             with suppress(ValueError, KeyError, TypeError, RecursionError):
-                self._take(_words(line), place)
+                self._take(words_of(line), place)
             place += len(line)
 
     def _refuse_another_shard(self, former: bytes, settings: dict[str, Any]) -> None:
@@ -145,7 +145,7 @@ class Records:
         for place in self.places:
             self.file.seek(place)
             try:
-                record: Record = _words(self.file.readline())["record"]
+                record: Record = words_of(self.file.readline())["record"]
             except (ValueError, KeyError, TypeError) as error:
                 raise PcdnetError(f"the journal of the results was changed meanwhile: {error}; try again") from None
             yield record
@@ -173,10 +173,18 @@ def head_of(folder: Path) -> dict[str, Any] | None:
         return None
 
 
+def words_of(line: bytes) -> Any:
+    """What a line of a journal says, or ValueError where it is not as it was written."""
+    text = line.decode().removesuffix("\n")
+    if (rest := unsealed_json(text)) == text:
+        raise ValueError("it has no checksum")
+    return json.loads(rest)
+
+
 def _head(line: bytes) -> dict[str, Any] | None:
     """The first line of a journal, if it is one."""
     with suppress(ValueError, RecursionError):
-        head = _words(line)
+        head = words_of(line)
         if isinstance(head, dict) and head.get("format") == FORMAT:
             return head
     return None
@@ -189,11 +197,3 @@ def _shard_words(settings: dict[str, Any]) -> str:
 
 def _text(line: dict[str, Any]) -> bytes:
     return sealed_json(json.dumps(line, separators=(",", ":"))).encode() + b"\n"
-
-
-def _words(line: bytes) -> Any:
-    """What a line says, or a ValueError where it is not as it was written."""
-    text = line.decode().removesuffix("\n")
-    if (rest := unsealed_json(text)) == text:
-        raise ValueError("it has no checksum")
-    return json.loads(rest)

@@ -129,7 +129,7 @@ class Pipeline:
                     yield None
                 else:
                     yield Picture(image=self._fitted(one, number, image), source=one, number=number)
-            elif image is not None and not self._resize:
+            elif image is not None:
                 self._fitted(one, number, image)  # what ends a file for one shard must end it for all
         if many and known is None and regular:  # pages that were skipped would be looked for by the wrong numbers
             self._journal.add([{"source": self._source(one), "stamp": one.stamp, "count": count}])
