@@ -1,6 +1,6 @@
 """Drills: work that is killed at random moments, and run folders that are damaged at random.
 
-usage: python -m benchmarks.drills [--train N] [--decompose N] [--damages M] [--seed S]
+usage: python -m benchmarks.drills [--train N] [--decompose N] [--damages M] [--seed S] [--minutes T]
 
 A training and a `decompose` are killed by SIGKILL, half of the time in their first second, and started again until N
 kills are done; what comes out must be the same, byte for byte, as what was never killed. Then M run folders are
@@ -103,9 +103,12 @@ def contents(folder: Path, names: Sequence[str]) -> dict[str, bytes | None]:
 
 
 def kill_drill(
-    title: str, folder: Path, commands: Commands, names: Sequence[str], kills: int, rng: np.random.Generator
+    title: str, folder: Path, commands: Commands, names: Sequence[str], kills: int, rng: np.random.Generator, end: float
 ) -> dict[str, Any]:
-    """Kill a command at so many random moments, and compare what it leaves in the end with what it leaves unbroken."""
+    """Kill a command at so many random moments, and compare what it leaves in the end with what it leaves unbroken.
+
+    There are fewer kills if the clock says that it is the `end`; those that were begun are brought to theirs.
+    """
     log, done, early, works, lost = folder / f"{title}.log", 0, 0, 0, list[str]()
     expected, took = dict[str, bytes | None](), 0.0
     for whole in (folder / f"{title}-first", folder / f"{title}-second") if kills else ():
@@ -113,11 +116,12 @@ def kill_drill(
         assert ended(spawned(commands(whole), log), None) in ENDED, log.read_text()[-2000:]
         took, former, expected = time.monotonic() - start, expected, contents(whole, names)
         assert not former or former == expected, "what is never killed is the same every time"
-    while done < kills and len(lost) < 10:
+    while done < kills and len(lost) < 10 and time.monotonic() < end:
         works += 1
         work = folder / f"{title}-{works}"
         while True:
-            moment = float(rng.uniform(0, FIRST if rng.random() < 0.5 else took)) if done < kills else None
+            left = done < kills and time.monotonic() < end
+            moment = float(rng.uniform(0, FIRST if rng.random() < 0.5 else took)) if left else None
             code = ended(spawned(commands(work), log), moment)
             if code is not None:
                 break
@@ -201,13 +205,15 @@ def outcome(folder: Path, expected: dict[str, object]) -> str:
     return seen
 
 
-def damage_drill(folder: Path, data: Path, damages: int, seed: int) -> dict[str, Any]:
-    """Damage so many copies of a run, and count what becomes of them."""
+def damage_drill(folder: Path, data: Path, damages: int, seed: int, end: float) -> dict[str, Any]:
+    """Damage so many copies of a run, or as many as there is time for, and count what becomes of them."""
     run = stopped_run(data, folder / "run")
     sound = shutil.copytree(run, folder / "sound")
     expected = {name: ask() for name, ask in results(sound)}
     counts, bad = Counter[str](), list[str]()
     for number in range(damages):
+        if time.monotonic() >= end:
+            break
         copy = folder / "copy"  # of the same name every time: it is part of what is said
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(run, copy)
@@ -216,10 +222,12 @@ def damage_drill(folder: Path, data: Path, damages: int, seed: int) -> dict[str,
         counts[became] += 1
         if why:
             bad.append(f"damage {number}, {what}: {became}, {why}")
-    print(f"damage: {damages} run folders; {', '.join(f'{count} {word}' for word, count in counts.most_common())}")
+    print(
+        f"damage: {counts.total()} run folders; {', '.join(f'{count} {word}' for word, count in counts.most_common())}"
+    )
     print("".join(f"  {each}\n" for each in bad), end="", flush=True)
     kept = {word: counts[word] for word in ("refused", "same", "noted")}
-    return {"damages": damages, **kept, "tracebacks": counts["traceback"], "silent": counts["silent"]}
+    return {"damages": counts.total(), **kept, "tracebacks": counts["traceback"], "silent": counts["silent"]}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -229,13 +237,14 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--decompose", type=int, default=5, help="kills of decompose")
     parser.add_argument("--damages", type=int, default=56, help="damaged run folders; 56 have every file and kind once")
     parser.add_argument("--seed", type=int, default=0, help="seed of moments and damages")
+    parser.add_argument("--minutes", type=float, default=60, help="time after which nothing new is begun")
     return parser
 
 
 def main() -> int:
     """Print what was tried and lost, then one JSON line; the exit code says whether anything was lost."""
     start, asked = Start.now(), parser().parse_args()
-    begin = time.perf_counter()
+    begin, end = time.perf_counter(), time.monotonic() + 60 * asked.minutes
     torch.set_num_threads(1)  # a process with more cannot be forked
     rng = np.random.default_rng(asked.seed)
     with tempfile.TemporaryDirectory() as name:
@@ -245,9 +254,9 @@ def main() -> int:
         save_scenes(tetrominoes.generate(640, seed=2), many)
         run = true_run(folder / "true").path
         work = training(small), decomposing(run, many)
-        trained = kill_drill("train", folder, work[0], LEARNED, asked.train, rng)
-        found = kill_drill("decompose", folder, work[1], FOUND, asked.decompose, rng)
-        damaged = damage_drill(folder, small, asked.damages, asked.seed)
+        trained = kill_drill("train", folder, work[0], LEARNED, asked.train, rng, end)
+        found = kill_drill("decompose", folder, work[1], FOUND, asked.decompose, rng, end)
+        damaged = damage_drill(folder, small, asked.damages, asked.seed, end)
     figures = {"train": trained, "decompose": found, "damage": damaged}
     start.close({"benchmark": "drills", "seed": asked.seed, **figures, "seconds": time.perf_counter() - begin})
     return int(bool(trained["lost"] or found["lost"] or damaged["tracebacks"] or damaged["silent"]))

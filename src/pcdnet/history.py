@@ -42,7 +42,13 @@ def _line(text: bytes) -> dict[str, Any] | None:
         line = json.loads(unsealed_json(text.decode()))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(line, dict) or type(line.get("step")) is not int or line["step"] < 0:
+    # The step always comes first; where something else does, the name of the checksum was hit.
+    if (
+        not isinstance(line, dict)
+        or next(iter(line), "") != "step"
+        or type(line["step"]) is not int
+        or line["step"] < 0
+    ):
         return None
     measured = {name: line.get(name, 0) for name in ("loss", "learning_rate", "images_per_second", "seconds")}
     counted = {name: line.get(name) for name in ("prototype", "source")} if "event" in line else {}
