@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import sys
 import threading
 import time
 import zlib
@@ -178,3 +179,9 @@ def connected(site: str) -> socket.socket:
     made = socket.create_connection((where.hostname or "", where.port or 0), timeout=5)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
     return made
+
+
+if __name__ == "__main__":
+    name, address, seconds = sys.argv[1:]
+    print("begun", flush=True)
+    next(each for each in ASSAULTS if each.__name__ == name)(address, time.monotonic() + float(seconds))

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import signal
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +32,19 @@ from benchmarks.serving import served, tetromino_run, wide_run
 
 WARM = 5
 """Requests before anything is measured."""
-START = 1.5
-"""Seconds that an attacker has to begin."""
 
 
-def assail(name: str, site: str, seconds: float) -> None:
-    """Attack a server, from a process of its own."""
-    assault = next(each for each in ASSAULTS if each.__name__ == name)
-    assault(site, time.monotonic() + seconds)
+@contextmanager
+def attacker(assault: Assault, site: str, seconds: float) -> Iterator[None]:
+    """Somebody who attacks a server from a process of his own, and has begun to."""
+    command = [sys.executable, "-m", "benchmarks.assaults", assault.__name__, site, f"{seconds}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "begun\n"
+            yield
+        finally:
+            process.kill()
 
 
 def attacked(assault: Assault, run: Path, seconds: float) -> dict[str, Any]:
@@ -53,24 +60,21 @@ def attacked(assault: Assault, run: Path, seconds: float) -> dict[str, Any]:
         for _ in range(WARM):
             ask().raise_for_status()
         before = process.memory()
-        attacker = multiprocessing.get_context("spawn").Process(
-            target=assail, args=(assault.__name__, process.site, START + seconds + 1)
-        )
-        attacker.start()
-        time.sleep(START)
-        taken, wrong, end = [], [], time.monotonic() + seconds
-        while time.monotonic() < end:
-            start = time.perf_counter()
-            try:
-                if (status := ask().status_code) != 200:
-                    wrong.append(f"{status}")
-            except httpx.HTTPError as error:
-                wrong.append(repr(error))
-            taken.append(time.perf_counter() - start)
-            time.sleep(0.02)
-        peak = process.memory()
-        ended, code, said = process.stop(signal.SIGTERM)
-        attacker.join(60)
+        taken: list[float] = []
+        wrong: list[str] = []
+        with attacker(assault, process.site, seconds + 10):
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                start = time.perf_counter()
+                try:
+                    if (status := ask().status_code) != 200:
+                        wrong.append(f"{status}")
+                except httpx.HTTPError as error:
+                    wrong.append(repr(error))
+                taken.append(time.perf_counter() - start)
+                time.sleep(0.02)
+            peak = process.memory()
+            ended, code, said = process.stop(signal.SIGTERM)
     ranked = sorted(taken)
     return {
         "attack": assault.__name__,

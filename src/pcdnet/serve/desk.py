@@ -42,7 +42,7 @@ class Desk:
     def __init__(self, threads: int) -> None:
         """`threads` work on quick requests, and half as many on large ones.
 
-        In each, operations take one core. Measured with two: a request takes 42 ms of processor time instead of 4.
+        In each, operations take one core: with two, a request took more processor time (ARCHITECTURE.md has figures).
         """
         self._quick, self._large = Lane("quick", threads), Lane("large", max(1, threads // 2))
         self._lefts: set[Left] = set()
