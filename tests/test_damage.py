@@ -102,6 +102,9 @@ def test_a_verdict_with_a_wrong_bit_is_refused(share: float, run: Path) -> None:
     (run / "verdict.json").write_bytes(flipped(sound, int(share * len(sound))))
     with pytest.raises(PcdnetError, match="verdict.json.*; delete it"):
         kept_verdict(RunFolder.open(run))
+    (run / "verdict.json").write_bytes(sound.replace(b"checksum", b"chEcksum"))
+    with pytest.raises(PcdnetError, match="verdict.json.*; delete it"):
+        kept_verdict(RunFolder.open(run))
 
 
 def test_bad_lines_of_the_metrics_are_skipped_counted_and_reported(run: Path, capsys: Capture) -> None:

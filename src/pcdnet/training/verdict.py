@@ -69,6 +69,8 @@ class Verdict:
         words = json.loads(unsealed_json(text))
         if not isinstance(words, dict) or words.get("verdict") not in get_args(Word):
             raise ValueError("it holds no verdict")
+        for unknown in words.keys() - {each.name for each in dataclasses.fields(Verdict)}:
+            raise ValueError(f"nothing is called {unknown!r:.40}")  # the name of the checksum was hit, for example
         for name, kind in (("reasons", list), ("advice", list), ("changes", dict), ("figures", dict)):
             value = words.get(name)
             if not isinstance(value, kind) or (kind is list and not all(isinstance(each, str) for each in value)):
