@@ -131,8 +131,8 @@ def kill_drill(
             lost.append(f"{work.name}: exit code {code}; {log.read_text()[-300:]}")
         elif (found := contents(work, names)) != expected:
             lost.append(f"{work.name}: {[name for name in names if found[name] != expected[name]]} differ")
-        elif left := [path.name for path in work.iterdir() if path.suffix in (".partial", ".lock")]:
-            lost.append(f"{work.name}: left {left}")
+        elif spare := [path.name for path in work.iterdir() if path.suffix in (".partial", ".lock")]:
+            lost.append(f"{work.name}: left {spare}")
         shutil.rmtree(work)
     print(f"{title}: {done} kills in {works} works of {took:.1f} s, {early} in their first second; lost: {len(lost)}")
     print("".join(f"  {each}\n" for each in lost), end="", flush=True)

@@ -112,8 +112,8 @@ def test_bad_lines_of_the_metrics_are_skipped_counted_and_reported(run: Path, ca
     path, folder = run / "metrics.jsonl", RunFolder.open(run)
     sound, count = path.read_bytes(), len(folder.metrics())
     first, rest = sound.split(b"\n", 1)
-    bad = (b"\xff\xfe", b"[3]", b"3", b'{"step": "3"}', b'{"loss": 1}', b"", first.replace(b"0", b"1"), b"[" * 10**5)
-    bad += (first.replace(b"checksum", b"chEcksum"),)
+    bad = [b"\xff\xfe", b"[3]", b"3", b'{"step": "3"}', b'{"loss": 1}', b"", first.replace(b"0", b"1"), b"[" * 10**5]
+    bad += [first.replace(b"checksum", b"chEcksum")]
     old = (b'{"step": 1, "seconds": "x"}', b'{"step": 1, "event": "split"}', b'{"step": 1, "validation": 3}')
     path.write_bytes(b"\n".join([*bad, *old, rest]) + b'{"step": 9, "lo')
     assert folder.read_metrics()[1] == len(bad) + len(old)

@@ -92,7 +92,7 @@ def test_masks_that_are_not_learned_are_shapeless_and_counted_by_their_objects()
 
 
 def test_pairs_that_are_nearly_the_same_are_named() -> None:
-    noise = 0.02 * torch.rand(PROTOTYPES.shape[1:], generator=torch.Generator().manual_seed(0))
+    noise = 0.1 * torch.rand(PROTOTYPES.shape[1:], generator=torch.Generator().manual_seed(0))
     shades = torch.stack([PROTOTYPES[0], (PROTOTYPES[0] - noise).clamp(0, 1)])
     config = dataclasses.replace(Config.preset("tetrominoes").model, num_prototypes=2)
     model = PCDNet.from_bank(PrototypeBank(shades, MASKS[[0, 0]]), config)
