@@ -68,7 +68,11 @@ PARTS = [
     ),
     *(Part(f"real-{data}", "real", ("--data", data)) for data in ("space-invaders", "us101-a", "us101-b")),
     *(
-        Part(f"real-paper-{data}-{seed}", "real", ("--data", data, "--paper", "--seed", str(seed)))
+        Part(
+            f"real-paper-{data}-{seed}",
+            "real",
+            ("--data", data, "--paper", "--seed", str(seed), "--pictures", PICTURES),
+        )
         for data, seeds in {"space-invaders": range(3), "us101-a": [0], "us101-b": [0]}.items()
         for seed in seeds
     ),
@@ -87,7 +91,11 @@ QUICK = [
     Part("quality", "quality", ("1", "--scenes", "100")),
     *_learning("tetrominoes", [0], *_LITTLE, "--steps", "100", "--pictures", PICTURES),
     *_learning("tetrominoes-paper", [0], *_LITTLE, "--steps", "50", "--pictures", PICTURES),
-    Part("real-space-invaders", "real", ("--data", "space-invaders", "--steps", "20", "--frames", "30")),
+    Part(
+        "real-space-invaders",
+        "real",
+        ("--data", "space-invaders", "--steps", "20", "--frames", "30", "--pictures", PICTURES),
+    ),
     Part("real-us101-a", "real", ("--data", "us101-a", "--steps", "10", "--frames", "30")),
     Part("own-coins", "own", ("coins", "--minutes", "0.2")),
     Part("atari-pong", "atari", ("pong", "--minutes", "0.2")),

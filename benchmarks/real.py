@@ -1,9 +1,11 @@
 """Real scenes: learn from recorded Space Invaders games and from traffic cameras, and score on what was held out.
 
 usage: python -m benchmarks.real [--data space-invaders us101-a us101-b] [--paper] [--seed S] [--frames N] [--out DIR]
+                                 [--pictures FOLDER]
 
 The frames of the cameras lie in ../shared, which is not part of the project; without it they are left out. Runs are
-kept in the folder, if one is named.
+kept in the folder DIR, if one is named. Scenes that were held out are drawn decomposed, with the prototypes, as
+real-DATA[-paper]-SEED.png in FOLDER, if one is named.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ from pcdnet.config import Config
 from pcdnet.data.opening import open_data, training_data
 from pcdnet.data.sources import TEST_SEED
 from pcdnet.data.view import View
+from pcdnet.files import folder
 from pcdnet.model.network import PCDNet
+from pcdnet.output.drawing import figure
+from pcdnet.output.figures import save_figure
 from pcdnet.training.evaluation import evaluate
 from pcdnet.training.fit import fit
 
@@ -34,9 +39,14 @@ FRAMES = 600
 FIGURES = ("precision", "recall", "f1", "f1_at_30", "ap50", "count_error", "purity", "semantic_accuracy")
 
 
+def source_of(name: str) -> str:
+    """Where the scenes of a data set come from, as `--data` takes it."""
+    return name if name == "space-invaders" else str(SHARED / "data" / "ngsim" / name)
+
+
 def one(name: str, config: Config, out: Path, frames: int = FRAMES) -> dict[str, Any]:
     """Train on one data set; all figures."""
-    source = name if name == "space-invaders" else str(SHARED / "data" / "ngsim" / name)
+    source = source_of(name)
     train, valid = training_data(source, seed=config.train.seed)
     start, busy = time.perf_counter(), time.process_time()
     model = fit(train, config, validation=valid, out=out / name, force=True, quiet=True)
@@ -82,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="seed of training; by default the preset's")
     parser.add_argument("--frames", type=int, default=FRAMES, help="held-out frames to score on, at most")
     parser.add_argument("--out", type=Path, help="folder to keep runs in")
+    parser.add_argument("--pictures", type=Path, help="folder to draw decomposed scenes in")
     parser.add_argument("--steps", type=int, help=argparse.SUPPRESS)  # to try the benchmark itself
     return parser
 
@@ -92,14 +103,21 @@ def main() -> None:
     given = {"train.seed": arguments.seed, "train.steps": arguments.steps}
     changes = {name: value for name, value in given.items() if value is not None}
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as temporary:
         for name in arguments.data:
-            if name != "space-invaders" and not (SHARED / "data" / "ngsim" / name).is_dir():
+            if name != "space-invaders" and not Path(source_of(name)).is_dir():
                 print(f"{name} is left out: its frames are not beside the project")
                 continue
             config = Config.preset(PRESET[name] + "-paper" * arguments.paper).with_fields(changes)
-            rows.append(one(name, config, arguments.out or Path(folder), arguments.frames))
-            print(json.dumps(rows[-1]), flush=True)
+            runs = arguments.out or Path(temporary)
+            row = one(name, config, runs, arguments.frames)
+            if arguments.pictures is not None:
+                row["picture"] = f"real-{name}{'-paper' * arguments.paper}-{config.train.seed}.png"
+                view = View(grey=config.model.channels == 1)
+                drawn = figure(runs / name, "segmentation", source_of(name), count=2, view=view)
+                save_figure(drawn, folder(arguments.pictures) / row["picture"])
+            rows.append(row)
+            print(json.dumps(row), flush=True)
     trial = {} if arguments.steps is None else {"trial_of_steps": arguments.steps}
     # What is not said is left out: lines of the default are the same measurement as older ones.
     preset = {"preset": "paper"} if arguments.paper else {}

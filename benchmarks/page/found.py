@@ -16,7 +16,7 @@ def real(lines: Numbered) -> str:
         "recall": "recall",
         "ap50": "AP50",
     }
-    rows, words = [], ""
+    rows, words, pictures = [], "", ""
     for n, line, row in found:
         scores = [number(row[name], ".3f") for name in figures]
         wrong = None if row["precision"] is None else (1 - row["precision"]) * row["objects"] * row["frames"]
@@ -25,10 +25,13 @@ def real(lines: Numbered) -> str:
         rows.append([name, number(row.get("seed"), "d"), f"{row['frames']}", *scores, *more, minutes(row), f"{n}"])
         if row["recall_by_kind"] and row["purity_of_aliens"] is not None:
             kinds = ", ".join(f"{kind} {number(share, '.3f')}" for kind, share in row["recall_by_kind"].items())
-            words += f"{row['data']}: purity of the six kinds of aliens {row['purity_of_aliens']:.4f}; "
-            words += f"recall by kind: {kinds}.\n\n"
+            words += f"{name}, seed {number(row.get('seed'), 'd')}: purity of the six kinds of aliens "
+            words += f"{row['purity_of_aliens']:.4f}; recall by kind: {kinds}.\n\n"
+        if "picture" in row:
+            about = f"{name}, seed {row['seed']}: scenes that were held out, what is painted, objects, prototypes"
+            pictures += f"![{about}](pictures/{row['picture']})\n\n"
     head = ("data", "seed", "frames", *figures.values(), "count error", "wrong objects", "frames/s", "minutes", FROM)
-    return section("Real scenes", table(head, rows), words)
+    return section("Real scenes", table(head, rows), words, pictures)
 
 
 def own(lines: Numbered) -> str:
