@@ -1,4 +1,4 @@
-"""Results: docs/results.md, written from what the benchmarks printed.
+"""Results: docs/results.md and the tables of README.md, written from what the benchmarks printed.
 
 usage: python -m benchmarks.results [LOG ...] [--out FOLDER]
 
@@ -19,12 +19,14 @@ from benchmarks.lines import Line, parsed, put, read, write
 from benchmarks.page.found import atari, baselines, own, real
 from benchmarks.page.learned import ablations, learning, quality
 from benchmarks.page.markdown import FROM, section, table
+from benchmarks.page.readme import filled
 from benchmarks.page.timed import commands, speed
 from benchmarks.provenance import ROOT
 from pcdnet.files import folder, whole_file
 
 DOCS = ROOT / "docs"
 PAGE = "results.md"
+README = ROOT / "README.md"
 SECTIONS = (learning, ablations, quality, real, own, atari, baselines, speed, commands)
 FRAGMENTS = ("limits.md", "gallery.md")
 """What people wrote, put at the end of the page; no figure in it is measured anew."""
@@ -85,10 +87,14 @@ def machine(line: Line) -> str:
 
 
 def keep(lines: Sequence[Line], out: Path) -> None:
-    """Write the lines and their page into a folder."""
+    """Write the lines and their page into a folder; the documentation's are those of the README, too."""
     write(lines, out)
     with whole_file(out / PAGE) as file:
         file.write(page(lines, out).encode())
+    if out.resolve() == DOCS:
+        text = filled(README.read_text(encoding="utf-8"), lines)
+        with whole_file(README) as file:
+            file.write(text.encode())
 
 
 def main() -> None:

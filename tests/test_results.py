@@ -15,9 +15,10 @@ import pytest
 from benchmarks import run as runner
 from benchmarks.failures import REASONS
 from benchmarks.lines import Line, parsed, put, read, write
+from benchmarks.page.readme import filled
 from benchmarks.parts import PARTS, QUICK, Part
 from benchmarks.provenance import Start, command_of, is_present, present_commit
-from benchmarks.results import DOCS, FRAGMENTS, PAGE, keep, page
+from benchmarks.results import DOCS, FRAGMENTS, PAGE, README, keep, page
 
 from pcdnet.errors import PcdnetError
 
@@ -65,6 +66,17 @@ def test_no_number_can_change_in_the_lines_without_changing_the_page() -> None:
                 assert page(lines) != before, (line["benchmark"], name)
                 count += 1
     assert count > 50
+
+
+def test_tables_of_the_readme_are_made_of_the_lines_and_rows_that_no_line_is_about_stay() -> None:
+    text, lines = README.read_text(encoding="utf-8"), read(DOCS)
+    assert filled(text, lines) == text
+    assert filled(text, []) == text
+    for line in lines:
+        if line["benchmark"] == "learning" and line["preset"] == "tetrominoes" and line["set"] == []:
+            other = [{**row, "fg_ari": 0.4321} for row in line["rows"]]
+            assert f"seed {line['rows'][0]['seed']} | 0.4321 " in (made := filled(text, [{**line, "rows": other}]))
+            assert len(made.splitlines()) == len(text.splitlines())
 
 
 def test_every_failed_scene_is_on_the_page_with_its_reason() -> None:
