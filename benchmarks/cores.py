@@ -146,9 +146,9 @@ def main() -> None:
                     print(f"{name}, {cores} core(s): {answered}, {each}", flush=True)
     for name in requests():
         figures = (ratio(rows, name, what) for what in ("requests_per_second", "cores_had", "processor_ms_per_request"))
-        throughput, had, each = figures
+        throughput, had, taken = figures
         print(
-            f"{name}: two cores over one: {throughput:.2f} requests/s, {had:.2f} cores had, {each:.2f} time a request"
+            f"{name}: two cores over one: {throughput:.2f} requests/s, {had:.2f} cores had, {taken:.2f} time a request"
         )
     start.close({"benchmark": "cores", "clients": CLIENTS, "rows": rows})
 

@@ -65,7 +65,7 @@ class Pretended:
         with torch._C.DisableTorchFunction():
             for each in leaves(result):
                 if isinstance(each, Tensor):
-                    reference = StorageWeakRef(each.untyped_storage())
+                    reference = StorageWeakRef(each.untyped_storage())  # type: ignore[no-untyped-call]
                     self._storages[reference.cdata] = reference
 
     def wait(self, what: str) -> None:
@@ -101,11 +101,11 @@ def leaves(nested: Any) -> list[Any]:
     return [nested]
 
 
-class _Dispatch(TorchDispatchMode):
+class _Dispatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Every operation, those of the backward pass too."""
 
     def __init__(self, device: Pretended) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._device = device
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -146,7 +146,7 @@ class _Functions(TorchFunctionMode):
         super().__init__()
         self._device = device
         self._special: dict[Any, Callable[..., Any]] = {
-            Tensor.device.__get__: lambda x: CUDA if device.has(x) else CPU,  # type: ignore[attr-defined]
+            Tensor.device.__get__: lambda x: CUDA if device.has(x) else CPU,
             Tensor.is_cuda.__get__: device.has,  # type: ignore[attr-defined]
             Tensor.to: self._to,
             Tensor.cpu: lambda x, **_: self._moved(x, far=False),
@@ -207,7 +207,8 @@ class _Functions(TorchFunctionMode):
         looking, self._device.looking = self._device.looking, False
         moved = _Moved.apply(x, far, self._device)  # type: ignore[no-untyped-call]
         self._device.looking = looking
-        return moved
+        result: Tensor = moved
+        return result
 
     def _refused(self, what: str) -> Callable[..., Any]:
         original = getattr(Tensor, what)

@@ -178,7 +178,7 @@ def _valued(stack: Stack, moves: _Moves) -> _Moves:
     planes = stack.images.clone()
     colour, reduction = moves.colour.clone(), moves.error_reduction.clone()
     counts = torch.bincount(moves.step).tolist()
-    for n in torch.arange(len(moves.step), device=planes.device).split(counts):
+    for n in torch.split(torch.arange(len(moves.step), device=planes.device), counts):
         image, slot = moves.image[n], moves.source[n]
         windows, shapes = stack.windows(image, slot), stack.shapes(image, slot, slot)
         content, bare = windows.cut(planes), windows.cut(stack.bare)
