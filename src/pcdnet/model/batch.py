@@ -49,7 +49,7 @@ def check_batch(images: Tensor, channels: int) -> None:
         raise PcdnetError(f"a batch of shape {shape} holds no pixel; give at least one image")
     if not images.is_floating_point():
         raise PcdnetError(f"a batch of dtype {images.dtype} was given; convert it to floats of 0 to 1")
-    low, high = (value.item() for value in torch.aminmax(images.detach()))
+    low, high = torch.stack(torch.aminmax(images.detach())).tolist()
     if not (low >= 0 and high <= 1):
         if low != low or high != high:
             raise PcdnetError("images hold NaN; replace the missing values, by 0 say")

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm, relu
 
 from pcdnet.model.evidence import Evidence, Quadratics, best_colour, colour_coefficients, occluded
-from pcdnet.model.peaks import Candidates
+from pcdnet.model.lockstep import in_lockstep
+from pcdnet.model.peaks import Candidates, working_bytes
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.windows import Frames, Windows, canvas
 
@@ -108,6 +109,9 @@ class NetworkColours(Palette):
         self._pictures = canvas(images, plan.frames)
         self._known = torch.zeros_like(candidates.exists)
         self._colours = images.new_zeros(*candidates.row.shape, images.shape[1])
+        self._complete = in_lockstep(images)
+        if self._complete:
+            self._evaluate_all()
 
     @property
     def limits(self) -> None:
@@ -116,11 +120,15 @@ class NetworkColours(Palette):
     def colours(
         self, quadratics: Quadratics, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]
     ) -> Float[Tensor, "n C"]:
-        unknown = ~self._known[image, candidate]
-        self._evaluate(image[unknown], candidate[unknown])
+        if not self._complete:
+            unknown = ~self._known[image, candidate]
+            self._evaluate(image[unknown], candidate[unknown])
         return self._colours[image, candidate]
 
     def best(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"], place: Int[Tensor, "B T"]) -> Int[Tensor, "B"]:
+        if self._complete:
+            reductions = quadratics.error_reduction(self._colours)
+            return first_of_best(torch.where(allowed, reductions, -torch.inf), place)
         bound = quadratics.bound()
         while True:
             known = torch.where(self._known & allowed, quadratics.error_reduction(self._colours), -torch.inf)
@@ -138,6 +146,16 @@ class NetworkColours(Palette):
         part._pictures, part._candidates = self._pictures[image], self._candidates.subset(image)
         part._known, part._colours = self._known[image], self._colours[image]
         return part
+
+    def _evaluate_all(self) -> None:
+        """Ask the network for all colours: asking for those that can matter takes a look at results in between."""
+        B, T = self._known.shape
+        width = self._plan.frames.frame[0] * self._plan.frames.frame[1] * self._network.first.out_channels
+        most = max(1, working_bytes(self._colours) // (width * self._colours.element_size()))
+        every = torch.arange(B * T, device=self._known.device)
+        for start in range(0, B * T, most):
+            some = every[start : start + most]
+            self._evaluate(some.div(T, rounding_mode="floor"), some.remainder(T))
 
     def _evaluate(self, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"]) -> None:
         """Ask the network for the colours of these (image, candidate) pairs."""

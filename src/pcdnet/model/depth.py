@@ -108,7 +108,7 @@ class _Moves:
     size: Int[Tensor, "n"]
     """How many objects its group has."""
     step: Int[Tensor, "n"]
-    """Its number among the moved objects of its image."""
+    """Its number among the moved objects of its image; in the order of these numbers they come."""
     colour: Float[Tensor, "n C"]
     error_reduction: Float[Tensor, "n"]
 
@@ -116,8 +116,8 @@ class _Moves:
 def _moves(stack: Stack, pairs: Pairs, rise: Float[Tensor, "m"]) -> _Moves:
     """The groups in which some pair is the wrong way round, as they should be ordered."""
     edges: dict[int, list[Edge]] = {}
-    table = zip(*(x.tolist() for x in (pairs.image, pairs.front, pairs.back, rise)), strict=True)
-    for b, front, back, by in table:
+    table, near = torch.stack([pairs.image, pairs.front, pairs.back], dim=1).tolist(), stack.touching.cpu()
+    for (b, front, back), by in zip(table, rise.tolist(), strict=True):
         edges.setdefault(b, []).append((front, back, max(by, 0.0)) if by > -LEAST_CHANGE else (back, front, -by))
     rows: list[tuple[int, int, int, int, int, int]] = []
     group = 0
@@ -125,13 +125,14 @@ def _moves(stack: Stack, pairs: Pairs, rise: Float[Tensor, "m"]) -> _Moves:
         if all(front < back for front, back, _ in mine):
             continue
         step = 0
-        for slots in _groups(stack.touching[b].tolist()):
+        for slots in _groups(near[b].tolist()):
             order = consistent_order(slots, [edge for edge in mine if edge[0] in slots])
             if order == slots:
                 continue
             places = enumerate(zip(order, slots, strict=True), start=step)
             rows += [(b, source, target, group, len(slots), n) for n, (source, target) in places]
             step, group = step + len(slots), group + 1
+    rows.sort(key=lambda row: row[-1])
     columns = torch.tensor(rows, dtype=torch.long, device=rise.device).reshape(-1, 6).unbind(1)
     colours, reductions = stack.placement.colour, stack.placement.error_reduction
     return _Moves(*columns, colours[columns[:2]], reductions[columns[:2]])  # type: ignore[call-arg]  # six columns
@@ -156,8 +157,8 @@ def _worthwhile(stack: Stack, moves: _Moves) -> _Moves:
     if len(moves.image) == 0:
         return moves
     valued = _valued(stack, moves)
-    pays = ~torch.isin(moves.group, moves.group[valued.error_reduction <= 0])
-    return subset(valued, pays)
+    useless = torch.zeros_like(moves.group).index_add(0, moves.group, (valued.error_reduction <= 0).long())
+    return subset(valued, useless[moves.group] == 0)
 
 
 def _moved(placement: Placement, image: Int[Tensor, "n"], moves: _Moves) -> Placement:
@@ -176,8 +177,8 @@ def _valued(stack: Stack, moves: _Moves) -> _Moves:
     """The moves with the colours and error reductions that selection would find in the new order."""
     planes = stack.images.clone()
     colour, reduction = moves.colour.clone(), moves.error_reduction.clone()
-    for step in range(int(moves.step.max()) + 1):
-        n = (moves.step == step).nonzero()[:, 0]
+    counts = torch.bincount(moves.step).tolist()
+    for n in torch.split(torch.arange(len(moves.step), device=planes.device), counts):
         image, slot = moves.image[n], moves.source[n]
         windows, shapes = stack.windows(image, slot), stack.shapes(image, slot, slot)
         content, bare = windows.cut(planes), windows.cut(stack.bare)

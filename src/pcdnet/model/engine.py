@@ -19,6 +19,7 @@ from pcdnet.model.composition import changed, compose, instance_labels
 from pcdnet.model.depth import in_depth_order, selected_in_depth_order
 from pcdnet.model.fidelity import unexplained_shares
 from pcdnet.model.field import Field
+from pcdnet.model.lockstep import in_lockstep
 from pcdnet.model.placement import Placement, in_front, kept, reported, shifted, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
 from pcdnet.model.refinement import better, refine, unexplained
@@ -273,6 +274,7 @@ class Engine(nn.Module):
         """Colour and paint the placed objects, with gradients where they are on; what hides them stays as it is."""
         # A product with one-hot rows: its gradient is a matrix product too, not a slow scatter.
         chosen = nn.functional.one_hot(where.prototype.clamp(min=0), len(bank.prototypes)).to(images.dtype)
+        chosen = chosen * where.exists[..., None] if in_lockstep(chosen) else chosen
         prototypes, masks = (torch.einsum("bnp,phw->bnhw", chosen, x) for x in (bank.prototypes, bank.masks))
         frames = where.frames((images.shape[-2], images.shape[-1]), bank.frame)
         colour, config = where.colour, self.config
@@ -343,7 +345,7 @@ class Engine(nn.Module):
         changed = (again.candidate != start.candidate).any(dim=1).nonzero()[:, 0]
         if len(changed):
             again = replaced(again, changed, self._in_order(deeper.subset(changed), subset(again, changed)))
-        which, found = better(again, subset(selection, open_images)), to_placement(deeper, again)
+        found, which = to_placement(deeper, again), better(again, subset(selection, open_images)).nonzero()[:, 0]
         return replaced(placement, open_images[which], subset(found, which))
 
     def _search_again(self, given: SelectionInput, placement: Placement) -> Placement:

@@ -27,6 +27,7 @@ from jaxtyping import Float, Float32, Int
 from torch import Tensor
 
 from pcdnet.model.geometry import Geometry, support
+from pcdnet.model.peaks import working_bytes
 from pcdnet.model.windows import Windows, canvas, inside_of
 
 TINY = 1e-12
@@ -193,10 +194,7 @@ class EvidenceKernels:
         self, planes: Float[Tensor, "B Y X planes"], windows: Windows, prototype: Int[Tensor, "n"]
     ) -> Float[Tensor, "n results"]:
         """The coefficients of these prototypes, which come sorted, in these windows; over black without k."""
-        over_black = planes.shape[-1] == self._channels + 1
-        if over_black not in self._matrices:  # refinement puts a picture behind the objects of a black background
-            self._matrices[over_black] = self._make(over_black)
-        whole, boxed = self._matrices[over_black]
+        whole, boxed = self._matrices_for(planes)
         if len(prototype) * whole[0].numel() * whole.element_size() <= FEW_BYTES:
             return torch.bmm(windows.cut(planes).flatten(1)[:, None], whole[prototype])[:, 0]
         # One matrix product for all windows of a prototype; each window is only as large as its mask.
@@ -209,6 +207,37 @@ class EvidenceKernels:
                 results.append(windows[part].cut(planes, box).flatten(1) @ matrix)
             start += count
         return torch.cat(results)
+
+    def measure_all(
+        self,
+        planes: Float[Tensor, "B Y X planes"],
+        geometry: Geometry,
+        row: Int[Tensor, "B T"],
+        column: Int[Tensor, "B T"],
+    ) -> Float[Tensor, "B T results"]:
+        """The coefficients of all candidates, prototype by prototype; over black without k."""
+        whole, _ = self._matrices_for(planes)
+        P, pixels, results = whole.shape
+        (B, T), K = row.shape, row.shape[1] // P
+        most = max(1, working_bytes(planes) // (K * pixels * planes.element_size()))
+        some, images = min(P, most), max(1, most // P)
+        found = planes.new_empty(B, P, K, results)
+        for start in range(0, B, images):
+            for first in range(0, P, some):
+                part = slice(start, start + images), slice(first, first + some)
+                down, right = (each.view(B, P, K)[part] for each in (row, column))
+                image = torch.arange(start, start + len(down), device=row.device)[:, None, None].expand_as(down)
+                windows = Windows(geometry, image.flatten(), down.flatten(), right.flatten())
+                content = windows.cut(planes).view(*down.shape, pixels)
+                found[part] = torch.einsum("bpkx,pxr->bpkr", content, whole[part[1]])
+        return found.view(B, T, results)
+
+    def _matrices_for(self, planes: Float[Tensor, "B Y X planes"]) -> tuple[Tensor, list[Tensor]]:
+        """The matrices over whole frames and over boxes that these planes need."""
+        over_black = planes.shape[-1] == self._channels + 1
+        if over_black not in self._matrices:  # refinement puts a picture behind the objects of a black background
+            self._matrices[over_black] = self._make(over_black)
+        return self._matrices[over_black]
 
     def _make(self, over_black: bool) -> tuple[Float[Tensor, "P pixels_planes results"], list[Tensor]]:
         """The matrices over whole frames, and over the boxes around the masks."""

@@ -18,6 +18,8 @@ from pcdnet.config import ModelConfig
 from pcdnet.model.composition import OPAQUE
 from pcdnet.model.evidence import TINY, best_colour, colour_coefficients, occluded
 from pcdnet.model.geometry import Geometry
+from pcdnet.model.lockstep import in_lockstep
+from pcdnet.model.peaks import DEVICE_BYTES
 from pcdnet.model.placement import Placement
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.windows import Windows, canvas, inside_of
@@ -38,6 +40,8 @@ class Pairs:
 
     def __getitem__(self, which: Bool[Tensor, "m"] | slice) -> Pairs:
         """Some of the pairs."""
+        if isinstance(which, Tensor):
+            which = which.nonzero()[:, 0]
         return Pairs(self.image[which], self.front[which], self.back[which])
 
     def __len__(self) -> int:
@@ -144,7 +148,8 @@ class Stack:
     def chunks(self, pairs: Pairs) -> Iterator[Pairs]:
         """The pairs, a few at a time."""
         (h, w), planes = self.plan.geometry.frame, self.images.shape[-1]
-        most = max(1, PAIR_BYTES // (h * w * planes * self.images.element_size()))
+        at_once = DEVICE_BYTES if in_lockstep(self.images) else PAIR_BYTES
+        most = max(1, at_once // (h * w * planes * self.images.element_size()))
         return (pairs[start : start + most] for start in range(0, len(pairs), most))
 
 

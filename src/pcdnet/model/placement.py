@@ -37,6 +37,10 @@ class Placement:
         """True where there is an object."""
         return self.prototype != EMPTY
 
+    def on_host(self) -> Placement:
+        """The same where its numbers can be read one by one."""
+        return Placement(*(getattr(self, field.name).cpu() for field in dataclasses.fields(Placement)))
+
     def frames(self, image_size: tuple[int, int], frame: tuple[int, int]) -> Frames:
         """The same places as frames of a bank, for whoever paints in images of this size."""
         return Frames(Geometry.touching(image_size, frame), self.row, self.column, self.exists)

@@ -253,7 +253,7 @@ def _rank(masks: Float[Tensor, "P h w"], boxes: Sequence[Box]) -> Int[Tensor, "P
     """The number of every prototype, sorted by size and shape of its opaque part."""
     shapes = [
         (box.height, box.width, (box.cut(mask) > OPAQUE).flatten().tolist())
-        for mask, box in zip(masks, boxes, strict=True)
+        for mask, box in zip(masks.cpu(), boxes, strict=True)
     ]
     rank = torch.empty(len(shapes), dtype=torch.long)
     rank[sorted(range(len(shapes)), key=shapes.__getitem__)] = torch.arange(len(shapes))

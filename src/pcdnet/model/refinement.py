@@ -19,6 +19,7 @@ from pcdnet.model.compiled import usable
 from pcdnet.model.compiled.problem import as_array
 from pcdnet.model.composition import paint
 from pcdnet.model.evidence import Evidence
+from pcdnet.model.lockstep import in_lockstep
 from pcdnet.model.selection import (
     EMPTY,
     Selection,
@@ -95,7 +96,7 @@ def better(new: Selection, old: Selection) -> Bool[Tensor, "B"]:
 
 def _adopt(selection: Selection, images: Int[Tensor, "n"], new: Selection) -> Selection:
     """The selection with those of the images chosen anew that are better explained now."""
-    which = better(new, subset(selection, images))
+    which = better(new, subset(selection, images)).nonzero()[:, 0]
     return replaced(selection, images[which], subset(new, which))
 
 
@@ -185,9 +186,14 @@ def _sweep(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     """Reconsider the objects once, front to back; the revised candidates."""
     if usable(given.images) and given.palette.limits is not None:
         return _packed(_swept(given, selection))
+    behind, covered, left = _painted(given, selection)
     script, colours = selection.candidate.clone(), selection.colour.clone()
     exists = script != EMPTY
-    behind, covered, left = _painted(given, selection)
+    if in_lockstep(script):
+        from pcdnet.model.lockstep.refinement import sweep as all_at_once
+
+        doubtful = exists & _doubtful(given, left)
+        return _packed(all_at_once(given, selection, behind, covered, doubtful, _least(given)))
     evidence = Evidence.opening(given.images, given.plan.geometry, behind, given.plan.seen)
     quadratics = given.unmeasured()
     available = given.candidates.exists.clone()
@@ -248,11 +254,13 @@ def _painted(
     frames = Frames(geometry, candidates.row.gather(1, index), candidates.column.gather(1, index), exists)
     p = candidates.prototype(index)
     textures = bank.prototypes[p][..., None] * selection.colour[:, :, None, None]
-    covered = paint(picture, textures, bank.masks[p], frames)
+    masks = bank.masks[p]
+    masks = masks * exists[:, :, None, None] if in_lockstep(masks) else masks
+    covered = paint(picture, textures, masks, frames)
     # What is painted outside the image is no error.
     error = canvas((given.images - uncanvas(picture, geometry)).square().sum(dim=1, keepdim=True), geometry)
     left = torch.zeros_like(selection.error_reduction)
     for n in range(left.shape[1]):
         windows = frames.nth(n)
         left[windows.image, n] = windows.cut(error).sum(dim=(1, 2, 3))
-    return picture, covered, left
+    return picture, covered, left.where(exists, 0)

@@ -14,6 +14,7 @@ from pcdnet.model.colour import Palette
 from pcdnet.model.compiled import usable
 from pcdnet.model.compiled.problem import Problem, as_array
 from pcdnet.model.evidence import Evidence, Quadratics, occluded
+from pcdnet.model.lockstep import in_lockstep
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.windows import Windows, canvas
@@ -85,12 +86,27 @@ class SelectionInput:
         found = self.plan.kernels.measure(evidence.planes, windows, prototype)
         quadratics.values[image, candidate, : found.shape[1]] = found
 
+    def measure_all(self, quadratics: Quadratics, evidence: Evidence) -> None:
+        """Update the coefficients of all candidates."""
+        where = self.candidates
+        found = self.plan.kernels.measure_all(evidence.planes, self.plan.geometry, where.row, where.column)
+        quadratics.values[..., : found.shape[-1]] = found
+
     def occlude(
-        self, evidence: Evidence, image: Int[Tensor, "n"], candidate: Int[Tensor, "n"], colour: Float[Tensor, "n C"]
+        self,
+        evidence: Evidence,
+        image: Int[Tensor, "n"],
+        candidate: Int[Tensor, "n"],
+        colour: Float[Tensor, "n C"],
+        there: Bool[Tensor, "n"] | None = None,
     ) -> None:
-        """Take objects, one an image, as the next in front of everything to come: update the evidence in place."""
+        """Take objects, one an image, as the next in front of everything to come: update the evidence in place.
+
+        With `there` only some of them are there.
+        """
         windows, p = self.windows(image, candidate), self.candidates.prototype(candidate)
         masks, prototypes = self.plan.tight.masks[p][..., None], self.plan.tight.prototypes[p][..., None]
+        masks = masks if there is None else masks * there[:, None, None, None]
         evidence.paste(windows, *occluded(*evidence.cut(windows), masks, prototypes * colour[:, None, None]))
 
     def visible(self, quadratics: Quadratics, allowed: Bool[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
@@ -117,6 +133,7 @@ Batch = TypeVar("Batch")
 def subset(batch: Batch, image: Tensor) -> Batch:
     """The same for some of the images, by number or by a mask."""
     names = [field.name for field in fields(batch)]  # type: ignore[arg-type]
+    image = image.nonzero()[:, 0] if image.dtype == torch.bool else image
     return type(batch)(*(getattr(batch, name)[image] for name in names))
 
 
@@ -135,6 +152,10 @@ def select(given: SelectionInput, script: Int[Tensor, "B N"] | None = None, *, a
     """
     if usable(given.images) and given.palette.limits is not None:
         return _compiled(given, script, advantages)
+    if in_lockstep(given.images):
+        from pcdnet.model.lockstep.selection import select as all_at_once
+
+        return all_at_once(given, script, advantages=advantages)
     candidates, images, config = given.candidates, given.images, given.plan.config
     (B, T), N, C = candidates.row.shape, config.max_objects, images.shape[1]
     evidence = given.evidence()

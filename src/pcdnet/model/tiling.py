@@ -218,15 +218,15 @@ class _Whole:
             some = corners[start : start + at_once]
             images = self.parts(some, (h, w))
             own = None if surface is None else torch.stack([surface.picture(*corner, (h, w)) for corner in some])
-            where = self.engine.search(images, own, self.plan, refined=refined)
+            where = self.engine.search(images, own, self.plan, refined=refined).on_host()
             for b, corner in enumerate(some):
                 n = int(where.exists[b].sum())
                 place = slice(count, count + n)
-                found.prototype[place] = where.prototype[b, :n].cpu().numpy()
-                found.position[place] = torch.stack([where.row[b, :n], where.column[b, :n]], dim=1).cpu().numpy()
+                found.prototype[place] = where.prototype[b, :n].numpy()
+                found.position[place] = torch.stack([where.row[b, :n], where.column[b, :n]], dim=1).numpy()
                 found.position[place] += corner
-                found.colour[place] = where.colour[b, :n].float().cpu().numpy()
-                found.error_reduction[place] = where.error_reduction[b, :n].float().cpu().numpy()
+                found.colour[place] = where.colour[b, :n].float().numpy()
+                found.error_reduction[place] = where.error_reduction[b, :n].float().numpy()
                 found.tile[place], found.rank[place] = start + b, np.arange(n)
                 count += n
         return found.part(np.arange(count))

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
 from pcdnet.model.geometry import Box, Geometry
+from pcdnet.model.lockstep import in_lockstep
 
 
 def canvas(images: Num[Tensor, "B C H W"], geometry: Geometry) -> Num[Tensor, "B Y X C"]:
@@ -80,8 +81,14 @@ class Frames:
     """False where an image has fewer than N objects."""
 
     def nth(self, n: int) -> Windows:
-        """The n-th object's frame in every image that has one."""
-        image = self.exists[:, n].nonzero()[:, 0]
+        """The n-th object's frame in every image that has one.
+
+        In lockstep it is every image, and whoever paints must paint nothing where there is no object.
+        """
+        if in_lockstep(self.exists):
+            image = torch.arange(len(self.exists), device=self.exists.device)
+        else:
+            image = self.exists[:, n].nonzero()[:, 0]
         return Windows(self.geometry, image, self.row[image, n], self.column[image, n])
 
 

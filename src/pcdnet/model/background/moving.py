@@ -94,7 +94,7 @@ def find_places(images: Float[Tensor, "B C H W"], picture: Float[Tensor, "C Y X"
     errors = torch.stack(
         [(images - look(picture, where, (H, W))).abs().flatten(1).median(1).values for where in tried.unbind(1)], 1
     )
-    return tried[torch.arange(len(images)), errors.argmin(dim=1)]
+    return tried[torch.arange(len(images), device=tried.device), errors.argmin(dim=1)]
 
 
 def look(

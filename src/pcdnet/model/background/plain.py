@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pcdnet.model.lockstep import in_lockstep
+
 DEGREE = 3
 """Degree of the polynomial, both sides together."""
 PIXELS = 4096
@@ -55,7 +57,7 @@ def fit_surface(images: Float[Tensor, "B C H W"], covered: Bool[Tensor, "B H W"]
     free = torch.ones_like(values[:, 0]) if covered is None else (~covered[:, ::step, ::step]).flatten(1).to(values)
     down, across = polynomials(H, images)[::step], polynomials(W, images)[::step]
     orders = torch.arange(DEGREE + 1)
-    k, m = torch.nonzero(orders[:, None] + orders <= DEGREE).T
+    k, m = torch.nonzero(orders[:, None] + orders <= DEGREE).T.to(images.device)
     terms = torch.einsum("hn,wn->hwn", down[:, k], across[:, m]).flatten(0, 1)
     pairs = torch.einsum("nk,nl->nkl", terms, terms)
     stiffness = STIFFNESS * len(terms) * torch.eye(len(k)).to(images)
@@ -71,7 +73,8 @@ def fit_surface(images: Float[Tensor, "B C H W"], covered: Bool[Tensor, "B H W"]
             break
         normal = torch.einsum("nkl,bn->bkl", pairs, weight) + stiffness
         seen = torch.einsum("nk,bcn,bn->bkc", terms, values, weight)
-        found = torch.linalg.solve(normal, seen).transpose(1, 2)
+        checked = not in_lockstep(normal) or n == ROUNDS - 1
+        found = torch.linalg.solve_ex(normal, seen, check_errors=checked).result.transpose(1, 2)
     noise = torch.maximum(1.4826 * _median(away, (weight > 0).to(away)), least / 2)
     coefficients = values.new_zeros(B, C, DEGREE + 1, DEGREE + 1)
     coefficients[:, :, k, m] = found
