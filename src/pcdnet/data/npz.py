@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 from jaxtyping import Integer, Num, Shaped
@@ -123,7 +124,7 @@ def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _
     assert isinstance(stream, zipfile.ZipExtFile)
     try:
         shape, fortran, dtype = _PARSERS[np.lib.format.read_magic(stream)](stream, max_header_size=_LONGEST_HEADER)
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, TypeError, MemoryError, RecursionError, TokenError):  # what Python's own parser raises
         raise PcdnetError(f"{label} has no readable header; save it again with numpy.savez") from None
     if fortran and len(shape) > 1:
         raise PcdnetError(f"{label} is stored column by column; save numpy.ascontiguousarray of it")
