@@ -52,6 +52,9 @@ def fuzz(target: Target, work: Path, findings: Path, *, seconds: float, seed: in
     for folder in (work, findings):
         folder.mkdir(parents=True, exist_ok=True)
     read, seeds = target.prepare(work), list(target.seeds())
+    for content in seeds:  # what is compiled, or loaded when it is first used, counts for none of them
+        with suppress(Exception):
+            read(content)
     corpus: list[bytes] = []
     end = time.monotonic() + seconds  # what it takes to prepare does not count
     with _reached() as lines, _running(findings / RUNNING) as running:

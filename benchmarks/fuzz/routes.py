@@ -113,7 +113,7 @@ def prepare(folder: Path) -> Reader:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return  # no request
         shutil.rmtree(folder / "names.toml", ignore_errors=True)
-        loop.run_until_complete(asyncio.wait_for(_answered(app, scope, body, pieces, bool(asked["leaves"])), 60))
+        loop.run_until_complete(asyncio.wait_for(_answered(app, scope, body, pieces, bool(asked["leaves"])), 600))
 
     return read
 

@@ -27,6 +27,7 @@ from pcdnet.scene import Scenes
 
 _LABELS = ("labels", "mask")
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_NO_HEADER = (ValueError, KeyError, TypeError, MemoryError, RecursionError, TokenError)  # Python's own parser reads it
 _PIECE = 16 * 2**20
 _PARSERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _LONGEST_HEADER = 10_000  # characters; NumPy's own limit for headers that are parsed
@@ -124,7 +125,7 @@ def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _
     assert isinstance(stream, zipfile.ZipExtFile)
     try:
         shape, fortran, dtype = _PARSERS[np.lib.format.read_magic(stream)](stream, max_header_size=_LONGEST_HEADER)
-    except (ValueError, KeyError, TypeError, MemoryError, RecursionError, TokenError):  # what Python's own parser raises
+    except _NO_HEADER:
         raise PcdnetError(f"{label} has no readable header; save it again with numpy.savez") from None
     if fortran and len(shape) > 1:
         raise PcdnetError(f"{label} is stored column by column; save numpy.ascontiguousarray of it")
