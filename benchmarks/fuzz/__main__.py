@@ -98,7 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.input:
         with tempfile.TemporaryDirectory() as work:
             finding = judged(TARGETS[names[0]], TARGETS[names[0]].prepare(Path(work)), asked.input.read_bytes())
-        print(f"{finding.kind}: {finding.place}\n{finding.what}" if finding else "it is refused, or read, as it should be")
+        print(
+            f"{finding.kind}: {finding.place}\n{finding.what}" if finding else "it is refused, or read, as it should be"
+        )
         return int(finding is not None)
     with ThreadPoolExecutor(asked.jobs) as pool:
         done = dict(zip(names, pool.map(lambda name: fuzzed(name, asked.seconds, asked.seed), names), strict=True))

@@ -19,7 +19,24 @@ from pcdnet.data import npz, tetromino_records
 from pcdnet.errors import PcdnetError
 
 NAMES = ("image", "labels", "mask", "boxes", "box_scene", "box_kind", "kinds", "scored", "other")
-TYPES = ("|u1", "<u2", ">u2", "<f4", "<f8", ">f2", "<i8", "|b1", "|O", "<U3", "|S4", "<c8", "<M8[s]", "<f16", "|V8", "<U0")
+TYPES = (
+    "|u1",
+    "<u2",
+    ">u2",
+    "<f4",
+    "<f8",
+    ">f2",
+    "<i8",
+    "|b1",
+    "|O",
+    "<U3",
+    "|S4",
+    "<c8",
+    "<M8[s]",
+    "<f16",
+    "|V8",
+    "<U0",
+)
 TYPES += ("[('a', '<i4')]", "<i4,", "", "x", "|u1\\x00", "('<i4', (2,))", "<U900", "<m8")
 MOST_UNPACKED = 1 << 22
 
@@ -161,7 +178,9 @@ def _field(number: int, data: bytes) -> bytes:
 
 def example(features: dict[str, tuple[int, bytes]]) -> bytes:
     """A tf.train.Example of features, each of which is a list of some kind and its content."""
-    entries = (_field(1, _field(1, name.encode()) + _field(2, _field(kind, data))) for name, (kind, data) in features.items())
+    entries = (
+        _field(1, _field(1, name.encode()) + _field(2, _field(kind, data))) for name, (kind, data) in features.items()
+    )
     return _field(1, b"".join(entries))
 
 

@@ -24,7 +24,7 @@ from benchmarks.fuzz.target import Target
 PACKAGE = str(Path(pcdnet.__file__).parent)
 RUNNING = "running"
 """The file among the findings that holds the present input."""
-HANG = 120.0
+HANG = 600.0
 """Seconds after which a process ends itself that does not even answer to a signal."""
 MOST_KEPT = 2000
 """Inputs that are kept to make others of."""
@@ -133,7 +133,7 @@ def _reached() -> Iterator[set[tuple[CodeType, int]]]:
             lines.add((frame.f_code, frame.f_lineno))
         return inner
 
-    def outer(frame: FrameType, event: str, argument: Any) -> Tracer | None:
+    def outer(frame: FrameType, _: str, __: Any) -> Tracer | None:
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
         lines.add((frame.f_code, frame.f_lineno))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 
 from benchmarks.fuzz.target import Reader, Target
-from pcdnet.config import Config, ModelConfig
+from pcdnet.config import Config
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import to_onnx
 
@@ -71,7 +70,7 @@ def prepare(_: Path) -> Reader:
         config = Config.from_tables({"model": asked["model"]}, "the input").model
         height, width = asked["size"]
         torch.manual_seed(0)
-        model = PCDNet(config, (height, width) if 0 < min(height, width) and max(height, width) < 100 else None)
+        model = PCDNet(config, (height, width) if min(height, width) > 0 and max(height, width) < 100 else None)
         to_onnx(model, (height, width), asked["batch"])
 
     return read

@@ -78,7 +78,7 @@ def present_memory() -> int:
 
 
 def bound_memory(megabytes: int) -> None:
-    """Have the system refuse memory beyond so much more than the process has now: a mistake here must not end others'."""
+    """Have the system refuse more than so much beyond what the process has: a mistake must not take all there is."""
     with suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])  # all that is mapped
         limit = pages * resource.getpagesize() + megabytes * 2**20

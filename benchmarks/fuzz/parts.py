@@ -19,6 +19,7 @@ from PIL import Image
 from benchmarks.fuzz.mutations import json_mutator
 from benchmarks.fuzz.runs import mutate_lines
 from benchmarks.fuzz.target import Reader, Target
+from benchmarks.models import true_bank
 from pcdnet.config import ModelConfig
 from pcdnet.data.tetrominoes import generate
 from pcdnet.model.network import PCDNet
@@ -26,7 +27,6 @@ from pcdnet.output.decompose import decompose_files
 from pcdnet.output.gather import gather
 from pcdnet.output.journal import FILE as JOURNAL_FILE
 from pcdnet.output.shard import SEAL as SEAL_FILE
-from benchmarks.models import true_bank
 
 FORMATS = "json,coco,csv"
 IMAGES = 3
@@ -72,7 +72,9 @@ def _whole(images: Path) -> dict[str, bytes]:
 def _shards(images: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
     with tempfile.TemporaryDirectory() as name:
         for index in range(2):
-            decompose_files(model(), images, Path(name, str(index)), formats=f"{FORMATS},png", shard=(index, 2), quiet=True)
+            decompose_files(
+                model(), images, Path(name, str(index)), formats=f"{FORMATS},png", shard=(index, 2), quiet=True
+            )
         return _contents(Path(name, "0")), _contents(Path(name, "1"))
 
 

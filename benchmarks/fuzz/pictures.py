@@ -23,7 +23,17 @@ from pcdnet.serve.pictures import decoded
 SUFFIXES = {b"\x89PNG": ".png", b"\xff\xd8": ".jpg", b"RIFF": ".webp", b"BM": ".bmp", b"GIF8": ".gif"}
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "I;16", "F", "I")
 TOKENS = (b"IDAT", b"tRNS", b"PLTE", b"eXIf", b"acTL", b"fcTL", b"fdAT", b"iCCP", b"zTXt", b"VP8L", b"VP8X", b"ALPH")
-TOKENS += (b"II*\0", b"MM\0*", b"II+\0", b"NETSCAPE2.0", b"Exif\0\0", b"\xff\xc0", b"\xff\xc4", b"\xff\xda", b"\xff\xe1")
+TOKENS += (
+    b"II*\0",
+    b"MM\0*",
+    b"II+\0",
+    b"NETSCAPE2.0",
+    b"Exif\0\0",
+    b"\xff\xc0",
+    b"\xff\xc4",
+    b"\xff\xda",
+    b"\xff\xe1",
+)
 MOST_PIXELS = 1 << 22
 """Pixels that may be asked for here, so that a sound picture stays below the bound on memory."""
 
@@ -44,8 +54,8 @@ def seeds() -> Sequence[bytes]:
     for compression in ("tiff_lzw", "tiff_deflate", "tiff_adobe_deflate", "packbits", "jpeg", "group4", "zstd", "webp"):
         mode = "1" if compression == "group4" else "RGB"
         found.append(_saved(picture.convert(mode), "tiff", compression=compression))
-    for kind in ("gif", "png", "webp", "tiff"):
-        found.append(_saved(picture, kind, save_all=True, append_images=[picture.rotate(90), picture.rotate(180)]))
+    others = [picture.rotate(90), picture.rotate(180)]
+    found += [_saved(picture, kind, save_all=True, append_images=others) for kind in ("gif", "png", "webp", "tiff")]
     found.append(_saved(picture, "jpeg", progressive=True, comment=b"x"))
     found.append(_saved(picture, "png", transparency=(1, 2, 3)))
     found.append(deep_png(rng.integers(0, 65536, (6, 5, 3))))
@@ -71,7 +81,9 @@ def deep_png(values: np.ndarray) -> bytes:
 
 def png(chunks: Sequence[tuple[bytes, bytes]]) -> bytes:
     """A PNG file of chunks, with their checksums."""
-    parts = [struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks]
+    parts = [
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
@@ -222,7 +234,21 @@ def prepare_video(folder: Path) -> Reader:
     return read
 
 
-BOXES = (b"moov", b"trak", b"mdia", b"stbl", b"stsd", b"stts", b"stsz", b"stco", b"elst", b"ctts", b"RIFF", b"idx1", b"mp4v")
+BOXES = (
+    b"moov",
+    b"trak",
+    b"mdia",
+    b"stbl",
+    b"stsd",
+    b"stts",
+    b"stsz",
+    b"stco",
+    b"elst",
+    b"ctts",
+    b"RIFF",
+    b"idx1",
+    b"mp4v",
+)
 
 PICTURES = Target(name="pictures", seeds=seeds, mutate=mutate, prepare=prepare_pictures)
 VIDEO = Target(

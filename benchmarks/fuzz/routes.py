@@ -23,20 +23,59 @@ from benchmarks.serve import true_workbench
 from pcdnet.serve.app import create_app
 
 HEADERS = ("host", "origin", "content-type", "content-length", "transfer-encoding", "cookie", "authorization", "range")
-HEADERS += ("sec-fetch-site", "accept", "if-none-match", "if-modified-since", "expect", "connection", "content-encoding")
-VALUES = ("", "localhost", "127.0.0.1:80", "[::1]", "evil", "application/json", "multipart/form-data; boundary=b", "text/x")
+HEADERS += (
+    "sec-fetch-site",
+    "accept",
+    "if-none-match",
+    "if-modified-since",
+    "expect",
+    "connection",
+    "content-encoding",
+)
+VALUES = (
+    "",
+    "localhost",
+    "127.0.0.1:80",
+    "[::1]",
+    "evil",
+    "application/json",
+    "multipart/form-data; boundary=b",
+    "text/x",
+)
 VALUES += ("application/json; charset=utf-16", "-1", "1e3", "99999999999999999999", "bytes=0-1,5-", "bytes=9-1", "null")
-VALUES += ("multipart/form-data", "multipart/form-data; boundary=", "application/x-www-form-urlencoded", "x" * 9000, "\xff")
-VALUES += ('multipart/form-data; boundary="b', "multipart/form-data; charset=nope; boundary=b", "Bearer ", "a=b; =;\x7f")
+VALUES += (
+    "multipart/form-data",
+    "multipart/form-data; boundary=",
+    "application/x-www-form-urlencoded",
+    "x" * 9000,
+    "\xff",
+)
+VALUES += (
+    'multipart/form-data; boundary="b',
+    "multipart/form-data; charset=nope; boundary=b",
+    "Bearer ",
+    "a=b; =;\x7f",
+)
 PATHS = ("/", "/docs", "/favicon.ico", "/openapi.json", "/api/model", "/api/samples", "/api/samples/0", "/api/names")
 PATHS += ("/api/names/0", "/api/decompose", "/api/render", "/api/inspect", "/api/export", "/static/page.js", "/nothing")
-PATHS += ("/api/samples/-1", "/api/samples/x", "/api/samples/9e9", "/static/../app.py", "/static/%00", "/static/" + "a" * 300)
+PATHS += (
+    "/api/samples/-1",
+    "/api/samples/x",
+    "/api/samples/9e9",
+    "/static/../app.py",
+    "/static/%00",
+    "/static/" + "a" * 300,
+)
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "x")
 
 
 def _array(values: np.ndarray) -> dict[str, Any]:
     little = values.astype(values.dtype.newbyteorder("<"), copy=False)
-    return {"shape": list(values.shape), "dtype": values.dtype.name, "data": base64.b64encode(little.tobytes()).decode()}
+    return {
+        "shape": list(values.shape),
+        "dtype": values.dtype.name,
+        "data": base64.b64encode(little.tobytes()).decode(),
+    }
 
 
 def _asked(method: str, path: str, body: Any = None, **headers: str) -> bytes:
@@ -55,11 +94,13 @@ def seeds() -> Sequence[bytes]:
     scene = {"size": [35, 35], "objects": [thing], "image": _array(image), "name": "x"}
     buffer = io.BytesIO()
     Image.fromarray(image).save(buffer, "png")
-    form = "--b\r\nContent-Disposition: form-data; name=\"{}\"{}\r\n\r\n{}\r\n"
+    form = '--b\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n{}\r\n'
     picture = buffer.getvalue().decode("latin1")
     whole = form.format("image", '; filename="a.png"\r\nContent-Type: image/png', picture) + form.format("fit", "", "1")
     multipart = "multipart/form-data; boundary=b"
-    exports = [_asked("POST", "/api/export", {"scene": scene, "format": each}) for each in ("json", "coco", "csv", "png")]
+    exports = [
+        _asked("POST", "/api/export", {"scene": scene, "format": each}) for each in ("json", "coco", "csv", "png")
+    ]
     return [
         *(_asked("GET", path) for path in PATHS),
         _asked("PUT", "/api/names/3", {"name": "L"}),
@@ -81,7 +122,9 @@ def mutate(content: bytes, rng: Random) -> bytes:
             case 0:
                 asked["method"] = rng.choice(METHODS)
             case 1:
-                asked["path"] = rng.choice((rng.choice(PATHS), f"/api/names/{rng.choice(ODD)}", f"/api/samples/{rng.choice(ODD)}"))
+                asked["path"] = rng.choice(
+                    (rng.choice(PATHS), f"/api/names/{rng.choice(ODD)}", f"/api/samples/{rng.choice(ODD)}")
+                )
             case 2:
                 asked["query"] = rng.choice(("token=", "token=x", "%ff=%00", "a" * 5000, "&&=;", "number=1"))
             case 3:
@@ -91,7 +134,9 @@ def mutate(content: bytes, rng: Random) -> bytes:
             case 5:
                 asked["pieces"], asked["leaves"] = rng.choice((1, 2, 7)), rng.random() < 0.1
             case _ if isinstance(asked["body"], str):
-                body = blind(asked["body"].encode("latin1", "replace"), rng, (b"--b", b"\r\n", b'name="image"', b"filename*="))
+                body = blind(
+                    asked["body"].encode("latin1", "replace"), rng, (b"--b", b"\r\n", b'name="image"', b"filename*=")
+                )
                 asked["body"] = body.decode("latin1")
             case _ if asked["body"] is not None:
                 asked["body"] = changed_value(asked["body"], rng)

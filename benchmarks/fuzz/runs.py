@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, suppress
@@ -19,20 +18,18 @@ from safetensors.torch import load
 
 import pcdnet
 from benchmarks.drills import stopped_run
-from benchmarks.fuzz.mutations import ODD, as_text, blind, changed_value, json_mutator, toml_text
-from benchmarks.fuzz.target import Mutator, Reader, Target
+from benchmarks.fuzz.mutations import blind, changed_value, json_mutator
+from benchmarks.fuzz.target import Reader, Target
 from benchmarks.fuzz.texts import toml_mutator
 from pcdnet.data.tetrominoes import generate
 from pcdnet.errors import Interrupted, PcdnetError
-from pcdnet.files import sealed_json, sealed_toml, unsealed_json
+from pcdnet.files import sealed_json, unsealed_json
 from pcdnet.model.storage import SEAL, save_tensors
 from pcdnet.output.curves import learning_curves
 from pcdnet.output.dataset import save_scenes
 from pcdnet.output.report import training_words
 from pcdnet.output.runs import runs
 from pcdnet.run import RunFolder
-from pcdnet.training.seeds import SEEDS, SeedPlan
-from pcdnet.training.tuning.trials import TRIALS, StudyRecord
 from pcdnet.training.verdict import kept_verdict
 
 TYPES = (torch.float64, torch.float16, torch.int64, torch.uint8, torch.bool, torch.bfloat16, torch.int32)
@@ -102,7 +99,7 @@ def _change_tensor(tensors: dict[str, torch.Tensor], rng: Random) -> None:
             tensors[name] = changed.reshape(value.shape)
 
 
-def in_run(name: str, ask: Callable[[Path], object], *, scene: bool = False) -> Callable[[Path], Reader]:
+def in_run(name: str, ask: Callable[[Path], object]) -> Callable[[Path], Reader]:
     """What writes an input as that file of a run, and asks something of the run."""
 
     def prepare(folder: Path) -> Reader:
@@ -195,30 +192,10 @@ def mutate_lines(content: bytes, rng: Random) -> bytes:
     return b"\n".join([*lines, b""])
 
 
-def mutate_sealed_toml() -> Mutator:
-    """A mutator of a sealed file of TOML."""
-    return toml_mutator()
-
-
 def _file(name: str) -> Callable[[], Sequence[bytes]]:
     return lambda: [sound_run()[name]]
 
 
-def study_seeds() -> Sequence[bytes]:
-    """A study of two trials."""
-    trial: dict[str, Any] = {
-        "number": 0,
-        "values": {"train.batch": 8},
-        "ending": "finished",
-        "error": 0.1,
-        "step": 10,
-        "seconds": 1.0,
-        "curve": [[5, 0.2], [10, 0.1]],
-    }
-    return [json.dumps({"trials": [trial, {**trial, "number": 1}]}).encode()]
-
-
-ROOM = {"megabytes": 600, "seconds": 20.0}
 STATE = Target(
     name="state",
     seeds=_file("state.safetensors"),

@@ -22,7 +22,22 @@ from pcdnet.names import FILE as NAMES_FILE
 from pcdnet.names import Names
 from pcdnet.training.tuning.space import DEFAULT, SearchSpace
 
-WORDS = (b'"', b"[", b"]", b"=", b"\n", b"nan", b"inf", b"1e400", b"0x", b"[[model]]", b"1979-05-27", b"'''", b'"""', b"#")
+WORDS = (
+    b'"',
+    b"[",
+    b"]",
+    b"=",
+    b"\n",
+    b"nan",
+    b"inf",
+    b"1e400",
+    b"0x",
+    b"[[model]]",
+    b"1979-05-27",
+    b"'''",
+    b'"""',
+    b"#",
+)
 
 
 def plain_json(whole: Any, _: Random) -> bytes:
@@ -180,7 +195,12 @@ def _unsealed(text: str) -> dict[str, Any]:
 
 def _mutate_given(content: bytes, rng: Random) -> bytes:
     number, name = json.loads(content)
-    signs = [*str(name), *(str(value) for value in rng.sample(ODD, 2)), chr(rng.randrange(0x3000)), chr(rng.randrange(0x110000))]
+    signs = [
+        *str(name),
+        *(str(value) for value in rng.sample(ODD, 2)),
+        chr(rng.randrange(0x3000)),
+        chr(rng.randrange(0x110000)),
+    ]
     rng.shuffle(signs)
     return json.dumps([rng.choice((number, 0, 3, 4, -1, 10**20)), "".join(signs[: rng.randrange(1, 90)])]).encode()
 
