@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.fuzz.engine import fuzz
-from benchmarks.fuzz.law import Finding, judged
+from benchmarks.fuzz.law import peak_memory, present_memory
 from benchmarks.fuzz.registry import TARGETS
 from benchmarks.fuzz.target import Reader, Target
 
@@ -48,7 +48,7 @@ def slow(content: bytes) -> None:
 
 def greedy(content: bytes) -> None:
     if b"7" in content:
-        bytearray(b"1" * 2**27)
+        len(b"1" * (peak_memory() - present_memory() + 2**27))  # above what any test before took
 
 
 @pytest.mark.parametrize("read", [raising, unkind, slow, greedy])
@@ -58,8 +58,6 @@ def test_a_planted_mistake_is_found_and_its_input_kept(read: Reader, tmp_path: P
     assert kind == {"raising": "exception", "greedy": "memory"}.get(read.__name__, read.__name__)
     (kept,) = [path for path in (tmp_path / "found").iterdir() if not path.suffix]
     assert b"7" in kept.read_bytes()
-    target = planted(read)
-    assert isinstance(judged(target, read, b"1234"), Finding | None)
 
 
 def test_inputs_that_reach_new_lines_are_kept_to_go_on_from(tmp_path: Path) -> None:
