@@ -103,7 +103,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 def _place(error: BaseException) -> str:
     """The innermost of our own lines that an error came through."""
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = list(traceback.extract_tb(error.__traceback__))
     frames = frames[:-1] if isinstance(error, OutOfTime) else frames  # the last is ours, who interrupted
     ours = [frame for frame in frames if set(OWN) & set(Path(frame.filename).parts)]
     last = (ours or frames)[-1]
