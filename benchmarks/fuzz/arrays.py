@@ -6,13 +6,14 @@ import gzip
 import io
 import struct
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
 import google_crc32c
 import numpy as np
 
+from benchmarks.fuzz.law import Broken
 from benchmarks.fuzz.mutations import EDGES, blind
 from benchmarks.fuzz.target import Reader, Target
 from pcdnet.data import npz, tetromino_records
@@ -137,15 +138,18 @@ def prepare_npz(folder: Path) -> Reader:
 
     def read(content: bytes) -> None:
         path.write_bytes(content)
-        refused = []
-        for part in (npz.count, npz.headers, lambda path: list(npz.images(path)), lambda path: npz.read(path, limit=2)):
+        refused: list[PcdnetError] = []
+        ways: tuple[Callable[[Path], object], ...] = (
+            *(npz.count, npz.headers, lambda path: list(npz.images(path)), lambda path: npz.read(path, limit=2)),
+        )
+        for part in ways:
             try:
                 part(path)
             except PcdnetError as error:
                 refused.append(error)
         scenes = npz.read(path)
         if scenes.boxes is not None and len(scenes.boxes) != len(scenes):
-            raise AssertionError("there are boxes of other scenes")
+            raise Broken("there are boxes of other scenes")
         if refused:
             raise refused[0]
 
@@ -234,8 +238,11 @@ def prepare_records(folder: Path) -> Reader:
 
     def read(content: bytes) -> None:
         path.write_bytes(content)
-        refused = []
-        for part in (tetromino_records.count, lambda path: list(tetromino_records.images(path))):
+        refused: list[PcdnetError] = []
+        ways: tuple[Callable[[Path], object], ...] = (
+            *(tetromino_records.count, lambda path: list(tetromino_records.images(path))),
+        )
+        for part in ways:
             try:
                 part(path)
             except PcdnetError as error:

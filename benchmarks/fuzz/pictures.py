@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -62,7 +63,7 @@ def seeds() -> Sequence[bytes]:
     return [content for content in found if content]
 
 
-def _saved(image: Image.Image, kind: str, **options: object) -> bytes:
+def _saved(image: Image.Image, kind: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
     try:
         image.save(buffer, format=kind, **options)

@@ -145,7 +145,7 @@ def looked_at(run: Path) -> None:
     learning_curves(lines, opened.config.model.num_prototypes)
     training_words(lines)
     refused: PcdnetError | None = None
-    for ask in (
+    asked: tuple[Callable[[], object], ...] = (
         lambda: kept_verdict(opened),
         lambda: str(kept_verdict(opened)),
         opened.command,
@@ -156,7 +156,8 @@ def looked_at(run: Path) -> None:
         opened.names,
         opened.load_model,
         lambda: opened.rewind(1),
-    ):
+    )
+    for ask in asked:
         try:
             ask()
         except PcdnetError as error:

@@ -129,7 +129,7 @@ def prepare_space(folder: Path) -> Reader:
 def space_seeds() -> Sequence[bytes]:
     """The default, and one that uses all there is."""
     some = {name: {"choices": [1, 2]} for name in list(FIELDS)[:3]}
-    tables = {"train.batch": {"choices": [8, 16]}, "loss": {"tv": {"low": 0, "high": 1.5}}, **some}
+    tables: dict[str, Any] = {"train.batch": {"choices": [8, 16]}, "loss": {"tv": {"low": 0, "high": 1.5}}, **some}
     tables |= {"model": {"prototype_size": {"choices": [[9, 9], [25, 25]]}}}
     tables |= {"train": {"learning_rate": {"low": 1e-4, "high": 1e-1, "log": True}}}
     return [DEFAULT.read_bytes(), toml_text(tables).encode()]
@@ -174,7 +174,7 @@ def prepare_given(_: Path) -> Reader:
         if type(number) is not int or not isinstance(name, str):
             return
         names = Names(count=4)
-        refused = None
+        refused: PcdnetError | None = None
         for change in (lambda: names.renamed(number, name), lambda: names.merged([number, 0], name)):
             try:
                 changed = change()
