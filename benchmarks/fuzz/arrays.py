@@ -20,7 +20,7 @@ from pcdnet.data import npz, tetromino_records
 from pcdnet.errors import PcdnetError
 
 NAMES = ("image", "labels", "mask", "boxes", "box_scene", "box_kind", "kinds", "scored", "other")
-TYPES = (
+TYPES: tuple[str, ...] = (
     "|u1",
     "<u2",
     ">u2",

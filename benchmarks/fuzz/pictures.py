@@ -23,7 +23,20 @@ from pcdnet.serve.pictures import decoded
 
 SUFFIXES = {b"\x89PNG": ".png", b"\xff\xd8": ".jpg", b"RIFF": ".webp", b"BM": ".bmp", b"GIF8": ".gif"}
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "I;16", "F", "I")
-TOKENS = (b"IDAT", b"tRNS", b"PLTE", b"eXIf", b"acTL", b"fcTL", b"fdAT", b"iCCP", b"zTXt", b"VP8L", b"VP8X", b"ALPH")
+TOKENS: tuple[bytes, ...] = (
+    b"IDAT",
+    b"tRNS",
+    b"PLTE",
+    b"eXIf",
+    b"acTL",
+    b"fcTL",
+    b"fdAT",
+    b"iCCP",
+    b"zTXt",
+    b"VP8L",
+    b"VP8X",
+    b"ALPH",
+)
 TOKENS += (
     b"II*\0",
     b"MM\0*",

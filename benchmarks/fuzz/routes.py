@@ -22,7 +22,16 @@ from benchmarks.fuzz.target import Reader, Target
 from benchmarks.serve import true_workbench
 from pcdnet.serve.app import create_app
 
-HEADERS = ("host", "origin", "content-type", "content-length", "transfer-encoding", "cookie", "authorization", "range")
+HEADERS: tuple[str, ...] = (
+    "host",
+    "origin",
+    "content-type",
+    "content-length",
+    "transfer-encoding",
+    "cookie",
+    "authorization",
+    "range",
+)
 HEADERS += (
     "sec-fetch-site",
     "accept",
@@ -32,7 +41,7 @@ HEADERS += (
     "connection",
     "content-encoding",
 )
-VALUES = (
+VALUES: tuple[str, ...] = (
     "",
     "localhost",
     "127.0.0.1:80",
@@ -56,7 +65,16 @@ VALUES += (
     "Bearer ",
     "a=b; =;\x7f",
 )
-PATHS = ("/", "/docs", "/favicon.ico", "/openapi.json", "/api/model", "/api/samples", "/api/samples/0", "/api/names")
+PATHS: tuple[str, ...] = (
+    "/",
+    "/docs",
+    "/favicon.ico",
+    "/openapi.json",
+    "/api/model",
+    "/api/samples",
+    "/api/samples/0",
+    "/api/names",
+)
 PATHS += ("/api/names/0", "/api/decompose", "/api/render", "/api/inspect", "/api/export", "/static/page.js", "/nothing")
 PATHS += (
     "/api/samples/-1",

@@ -175,7 +175,10 @@ def prepare_given(_: Path) -> Reader:
             return
         names = Names(count=4)
         refused: PcdnetError | None = None
-        for change in (lambda: names.renamed(number, name), lambda: names.merged([number, 0], name)):
+        changes: tuple[Callable[[], Names], ...] = (
+            *(lambda: names.renamed(number, name), lambda: names.merged([number, 0], name)),
+        )
+        for change in changes:
             try:
                 changed = change()
             except PcdnetError as error:
