@@ -146,7 +146,7 @@ def _reached() -> Iterator[set[tuple[CodeType, int]]]:
         yield lines
     finally:
         sys.settrace(former)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
 
 @contextmanager

@@ -223,13 +223,13 @@ def video_seeds() -> Sequence[bytes]:
     ):
         buffer = io.BytesIO()
         with av.open(buffer, "w", format=container) as file:
-            stream = file.add_stream(codec, rate=10)
-            stream.width, stream.height, stream.pix_fmt = 32, 16, form  # type: ignore[attr-defined]
+            stream: Any = file.add_stream(codec, rate=10)
+            stream.width, stream.height, stream.pix_fmt = 32, 16, form
             for number in range(3):
                 values = np.full((16, 32, 3), 40 * number, np.uint8)
                 frame = av.VideoFrame.from_ndarray(values, format="rgb24").reformat(format=form)
-                file.mux(stream.encode(frame))  # type: ignore[attr-defined]
-            file.mux(stream.encode(None))  # type: ignore[attr-defined]
+                file.mux(stream.encode(frame))
+            file.mux(stream.encode(None))
         found.append(buffer.getvalue())
     return found
 
