@@ -43,7 +43,7 @@ class Disk:
 
     def install(self) -> None:
         """Have Python open files here."""
-        builtins.open = io.open = self.opened  # type: ignore[assignment]
+        builtins.open = io.open = self.opened
 
     def opened(self, file: Any, mode: str = "r", buffering: int = -1, *text: Any, **words: Any) -> Any:
         """What `open` gives, on this disk."""
