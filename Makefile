@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test demo bench results results-quick drills format clean
+.PHONY: help test demo bench results results-quick drills fuzz format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 15
@@ -36,8 +36,11 @@ results: $(READY)  ## measure what has no figures of this code yet (hours) and w
 results-quick: $(READY)  ## try the same in minutes, with small budgets; results in build/results-quick
 	$(BIN)/python -m benchmarks.run --quick
 
-drills: $(READY)  ## kill and damage runs 100 and 500 times, and count what is lost (half an hour)
-	$(BIN)/python -m benchmarks.drills --train 100 --decompose 100 --damages 500
+drills: $(READY)  ## kill, damage and starve runs hundreds of times, and count what is lost (half an hour)
+	$(BIN)/python -m benchmarks.drills --train 100 --decompose 100 --damages 500 --disks 100
+
+fuzz: $(READY)  ## read mutated inputs of every kind, 10 minutes each, and report what breaks (hours)
+	$(BIN)/python -m benchmarks.fuzz
 
 format: $(READY)  ## put the code in shape
 	$(BIN)/ruff check --fix .

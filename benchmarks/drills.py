@@ -1,11 +1,13 @@
-"""Drills: work that is killed at random moments, and run folders that are damaged at random.
+"""Drills: work that is killed at random moments, run folders that are damaged at random, and disks that are full.
 
-usage: python -m benchmarks.drills [--train N] [--decompose N] [--damages M] [--seed S] [--minutes T]
+usage: python -m benchmarks.drills [--train N] [--decompose N] [--damages M] [--disks D] [--network N] [--workers N]
+                                   [--seed S] [--minutes T]
 
 A training and a `decompose` are killed by SIGKILL, half of the time in their first second, and started again until N
 kills are done; what comes out must be the same, byte for byte, as what was never killed. Then M run folders are
 damaged, and scored, shown in a report and resumed: each must be refused in a sentence, or give the same results, or say
-what is missing.
+what is missing. Disks are filled at a random byte, the network to the object store is cut, and workers die; each drill
+says how often, and what was lost (benchmarks/drilling/).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +54,13 @@ FOUND = ("decompositions.jsonl", "coco.json", "coco_results.json", "objects.csv"
 """What must be the same to the byte."""
 TIMES = ("seconds", "images_per_second")
 """Scores that are never the same twice."""
+
+FURTHER = {
+    "disks": (4, "works on disks that become full"),
+    "network": (0, "cuts of the network to the object store"),
+    "workers": (0, "deaths of workers of a decomposition"),
+}
+"""Drills in files of their own, with how often by default and what that counts."""
 
 Commands = Callable[[Path], Sequence[str]]
 """The command that starts, or goes on with, the work in a folder."""
@@ -230,12 +240,28 @@ def damage_drill(folder: Path, data: Path, damages: int, seed: int, end: float) 
     return {"damages": counts.total(), **kept, "tracebacks": counts["traceback"], "silent": counts["silent"]}
 
 
+def further(name: str, count: int, seed: int) -> dict[str, int] | None:
+    """One of the drills in files of their own, so many times; None if it was not asked for, or lacks what it needs."""
+    if count == 0:
+        return None
+    try:
+        module = import_module(f"benchmarks.drilling.{name}")
+    except ImportError as error:
+        print(f"{name}: not tried, as {error.name} is missing; install it, then try again", flush=True)
+        return None
+    done: dict[str, int] = module.drill(count, seed)
+    print(f"{name}: {', '.join(f'{number} {word}' for word, number in done.items())}", flush=True)
+    return done
+
+
 def parser() -> argparse.ArgumentParser:
     """What can be asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.drills", description=__doc__.splitlines()[0])
     parser.add_argument("--train", type=int, default=5, help="kills of training")
     parser.add_argument("--decompose", type=int, default=5, help="kills of decompose")
     parser.add_argument("--damages", type=int, default=56, help="damaged run folders; 56 have every file and kind once")
+    for name, (default, words) in FURTHER.items():
+        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=words)
     parser.add_argument("--seed", type=int, default=0, help="seed of moments and damages")
     parser.add_argument("--minutes", type=float, default=60, help="time after which nothing new is begun")
     return parser
@@ -257,9 +283,12 @@ def main() -> int:
         trained = kill_drill("train", folder, work[0], LEARNED, asked.train, rng, end)
         found = kill_drill("decompose", folder, work[1], FOUND, asked.decompose, rng, end)
         damaged = damage_drill(folder, small, asked.damages, asked.seed, end)
-    figures = {"train": trained, "decompose": found, "damage": damaged}
+    others = {name: further(name, getattr(asked, name), asked.seed) for name in FURTHER}
+    figures = {"train": trained, "decompose": found, "damage": damaged, **{k: v for k, v in others.items() if v}}
     start.close({"benchmark": "drills", "seed": asked.seed, **figures, "seconds": time.perf_counter() - begin})
-    return int(bool(trained["lost"] or found["lost"] or damaged["tracebacks"] or damaged["silent"]))
+    lost = sum(done.get("lost", 0) for done in others.values() if done)
+    missing = any(done is None and getattr(asked, name) for name, done in others.items())
+    return int(bool(trained["lost"] or found["lost"] or damaged["tracebacks"] or damaged["silent"] or lost or missing))
 
 
 if __name__ == "__main__":

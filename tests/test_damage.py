@@ -114,6 +114,7 @@ def test_bad_lines_of_the_metrics_are_skipped_counted_and_reported(run: Path, ca
     first, rest = sound.split(b"\n", 1)
     bad = [b"\xff\xfe", b"[3]", b"3", b'{"step": "3"}', b'{"loss": 1}', b"", first.replace(b"0", b"1"), b"[" * 10**5]
     bad += [first.replace(b"checksum", b"chEcksum")]
+    bad += [b'{"step": %d}' % 10**400, b'{"step": 1, "loss": %d}' % 10**400]
     old = (b'{"step": 1, "seconds": "x"}', b'{"step": 1, "event": "split"}', b'{"step": 1, "validation": 3}')
     path.write_bytes(b"\n".join([*bad, *old, rest]) + b'{"step": 9, "lo')
     assert folder.read_metrics()[1] == len(bad) + len(old)
@@ -253,3 +254,9 @@ def test_a_best_model_that_is_gone_is_missed(run: Path, capsys: Capture) -> None
     assert main(["train", "--resume", "--out", str(run)]) == 1
     said = capsys.readouterr().err
     assert "weights.safetensors is gone, the best model so far; restore it, or start anew with --force" in said
+
+
+def test_an_origin_without_end_is_refused(run: Path) -> None:
+    (run / "origin.json").write_text("[" * 100_000)
+    with pytest.raises(PcdnetError, match=r"origin\.json: .*; delete it, and name the data"):
+        RunFolder.open(run)

@@ -10,6 +10,9 @@ from typing import Any
 from pcdnet.errors import PcdnetError
 from pcdnet.files import sealed_json, unsealed_json
 
+MOST = 2**53
+"""Whole numbers from this on are none that training has written."""
+
 
 def written(values: Mapping[str, Any]) -> str:
     """A line that `read` reads, with its checksum."""
@@ -47,7 +50,7 @@ def _line(text: bytes) -> dict[str, Any] | None:
         not isinstance(line, dict)
         or next(iter(line), "") != "step"
         or type(line["step"]) is not int
-        or line["step"] < 0
+        or not 0 <= line["step"] < MOST
     ):
         return None
     measured = {name: line.get(name, 0) for name in ("loss", "learning_rate", "images_per_second", "seconds")}
@@ -56,9 +59,14 @@ def _line(text: bytes) -> dict[str, Any] | None:
     if (
         not isinstance(scores, dict)
         or not isinstance(line.get("event", ""), str)
-        or any(type(value) not in (int, float) for value in measured.values())
-        or any(type(value) is not int or value < 0 for value in (line.get("in_use", 0), *counted.values()))
-        or any(type(scores.get(name, 0)) not in (int, float, type(None)) for name in ("fg_ari", "f1", "mse"))
+        or not all(_is_number(value) for value in measured.values())
+        or any(type(value) is not int or not 0 <= value < MOST for value in (line.get("in_use", 0), *counted.values()))
+        or not all(scores.get(name) is None or _is_number(scores[name]) for name in ("fg_ari", "f1", "mse"))
     ):
         return None
     return line
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number that can be drawn, of those that JSON has; whole ones know no end there."""
+    return type(value) is float or (type(value) is int and abs(value) < MOST)

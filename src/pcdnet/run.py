@@ -149,7 +149,7 @@ class RunFolder:
         if (path / ORIGIN).is_file():
             try:
                 origin = Origin.from_json((path / ORIGIN).read_text(encoding="utf-8"))
-            except (OSError, ValueError, PcdnetError) as error:
+            except (OSError, ValueError, RecursionError, PcdnetError) as error:
                 raise PcdnetError(
                     f"cannot read {path / ORIGIN}: {error}; delete it, and name the data with ", Setting("data")
                 ) from None

@@ -128,6 +128,8 @@ def test_a_limit_makes_a_huge_file_readable(tmp_path: Path, monkeypatch: pytest.
         (b"{'descr': '|u1', 'fortran_order': False, 'shape': (-2, 4, 4, 3), }\n", "claims the shape"),
         (b"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n", "type object"),
         (b"__import__('os').abort()\n", "no readable header"),
+        (b"(" * 400, "no readable header"),
+        (b"-" * 9000, "no readable header"),
     ],
 )
 def test_a_header_is_not_believed(header: bytes, complaint: str, tmp_path: Path) -> None:

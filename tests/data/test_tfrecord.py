@@ -193,3 +193,10 @@ def test_random_bytes_never_crash_the_parser(record: bytes) -> None:
             parse_example(candidate)
         except PcdnetError as error:
             assert "no tf.train.Example" in str(error)  # noqa: PT017
+
+
+def test_a_record_that_would_take_long_to_parse_is_refused(tmp_path: Path) -> None:
+    head = struct.pack("<Q", 2**21)
+    (tmp_path / "a.tfrecords").write_bytes(gzip.compress(head + masked(head) + bytes(2**21)))
+    with pytest.raises(PcdnetError, match=r"record 0 of .* claims 2097152 bytes, more than 262144; split it"):
+        list(read_records(tmp_path / "a.tfrecords"))

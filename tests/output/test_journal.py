@@ -10,7 +10,7 @@ import pytest
 
 from pcdnet.errors import PcdnetError
 from pcdnet.output.journal import Entry, Journal, checked_folder
-from tests.output.found import random_records
+from tests.output.found import random_records, results
 
 SETTINGS = {"run": ["a", "b"], "resize": False}
 
@@ -142,3 +142,46 @@ def test_a_journal_that_changes_under_our_hands_is_reported(tmp_path: Path) -> N
             file.write(b"~")
         with pytest.raises(PcdnetError, match="was changed meanwhile: .*; try again"):
             list(journal.records([place]))
+
+
+FORGED: list[dict[str, Any]] = [
+    {"size": [0, 12]},
+    {"size": None},
+    {"size": [9, 2**40]},
+    {"error": "much"},
+    {"error": float("nan")},
+    {"objects": {}},
+    {"objects": [{}]},
+    {"name": 3},
+]
+
+
+@pytest.mark.parametrize("change", FORGED)
+def test_a_line_that_lacks_what_formats_need_is_forgotten_even_if_its_checksum_fits(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    noted = lines(2)
+    forged = {**noted[0], "record": {**noted[0]["record"], **change}}
+    with Journal(tmp_path, SETTINGS) as journal:
+        journal.add([forged, noted[1], {"source": "a.npz", "stamp": [1, 2], "count": 10**30}])
+    with Journal(tmp_path, SETTINGS) as journal:
+        assert list(journal.entries) == ["image-1"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"prototype": -1}, {"prototype": 1.0}, {"position": [1]}, {"mask": 1}, {"gain": None}, {"box": [1, 2]}]
+)
+def test_an_object_that_is_none_makes_its_image_unknown(change: dict[str, Any], tmp_path: Path) -> None:
+    noted = [line for line in lines(9) if line["record"]["objects"]][:1]
+    noted[0]["record"]["objects"][0] |= change
+    with Journal(tmp_path, SETTINGS) as journal:
+        journal.add(noted)
+    with Journal(tmp_path, SETTINGS) as journal:
+        assert not journal.entries
+
+
+def test_objects_of_another_model_are_refused() -> None:
+    found = results([record for record in random_records(9)[1] if record["objects"]])
+    next(iter(found.records))["objects"][0]["prototype"] = 4
+    with pytest.raises(PcdnetError, match=r"prototype 4 .*which this model has not; do it again with force=True"):
+        list(found.named())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -74,3 +77,31 @@ def test_pictures_outside_of_the_folder_are_refused(tmp_path: Path) -> None:
         seal(images=[Sealed(0, 0, 0, title)]).write(tmp_path)
         with pytest.raises(PcdnetError, match="names pictures outside of its folder"):
             Seal.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shard": 3},
+        {"settings": []},
+        {"formats": [{}]},
+        {"channels": 2},
+        {"failed": {"a": None}},
+        {"images": [[0, 0, 0]]},
+        {"images": [[0, -1, 0, ""]]},
+        {"images": [[0, 0, 0, {}]]},
+        {"names": {"count": 10**30, "given": [], "colours": []}},
+        {"names": {"count": 4, "given": [[0, {}]], "colours": []}},
+        {"names": {"count": 4, "given": [], "colours": [[]]}},
+        {"more": 1},
+    ],
+)
+def test_a_seal_of_other_words_is_refused_even_if_its_digest_fits(change: dict[str, Any], tmp_path: Path) -> None:
+    seal().write(tmp_path)
+    words = json.loads((tmp_path / SEAL).read_bytes())
+    del words["sha256"]
+    words |= change
+    digest = hashlib.sha256(json.dumps(words).encode()).hexdigest()
+    (tmp_path / SEAL).write_text(json.dumps({**words, "sha256": digest}))
+    with pytest.raises(PcdnetError, match=r"shard.json is damaged; run the command of that shard again"):
+        Seal.read(tmp_path)

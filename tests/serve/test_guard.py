@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 from httpx import Client
+from starlette.types import Message, Receive, Scope, Send
 
-from pcdnet.serve.guard import HEADERS
+from pcdnet.serve.guard import HEADERS, Guard
+from pcdnet.serve.limits import WORDS_BYTES
 
 STRANGERS = ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "", "169.254.0.1"]
 
@@ -70,3 +75,28 @@ def test_nobody_is_told_that_other_origins_may_ask(client: Client) -> None:
     answer = client.options("/api/names/0", headers=asked)
     assert answer.status_code == 403
     assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_a_body_that_nobody_asked_for_counts_as_gone_once_the_answer_has_begun() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        assert (await receive())["type"] == "http.disconnect"
+        await send({"type": "http.response.body", "body": b"whole"})
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": bytes(WORDS_BYTES + 1), "more_body": True}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    sent: list[Any] = []
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")], "query_string": b""}
+    asyncio.run(Guard(app)(scope, receive, send))
+    assert sent[-1]["body"] == b"whole"
+
+
+def test_a_form_that_is_none_is_refused_with_a_cure(client: Client) -> None:
+    kind = {"Content-Type": "multipart/form-data; boundary=b"}
+    answer = client.post("/api/decompose", content=b"--b\r\nnonsense\r\n", headers=kind)
+    assert answer.status_code == 400
+    assert "; send what /openapi.json describes" in answer.json()["error"]

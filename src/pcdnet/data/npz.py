@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 from jaxtyping import Integer, Num, Shaped
@@ -26,6 +27,7 @@ from pcdnet.scene import Scenes
 
 _LABELS = ("labels", "mask")
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_NO_HEADER = (ValueError, KeyError, TypeError, MemoryError, RecursionError, TokenError)  # Python's own parser reads it
 _PIECE = 16 * 2**20
 _PARSERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _LONGEST_HEADER = 10_000  # characters; NumPy's own limit for headers that are parsed
@@ -123,7 +125,7 @@ def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _
     assert isinstance(stream, zipfile.ZipExtFile)
     try:
         shape, fortran, dtype = _PARSERS[np.lib.format.read_magic(stream)](stream, max_header_size=_LONGEST_HEADER)
-    except (ValueError, KeyError):
+    except _NO_HEADER:
         raise PcdnetError(f"{label} has no readable header; save it again with numpy.savez") from None
     if fortran and len(shape) > 1:
         raise PcdnetError(f"{label} is stored column by column; save numpy.ascontiguousarray of it")

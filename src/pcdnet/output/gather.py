@@ -5,20 +5,19 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pcdnet.data.notes import some
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import folder as made
 from pcdnet.files import whole_file
 from pcdnet.kinds import Kinds
 from pcdnet.output.formats import checked_formats
 from pcdnet.output.journal import FILE as JOURNAL
-from pcdnet.output.journal import Journal, head_of, words_of
+from pcdnet.output.journal import Journal, check_line, head_of, words_of
 from pcdnet.output.pictures import picture_files
 from pcdnet.output.pipeline import PICTURES
 from pcdnet.output.record import Results
@@ -58,8 +57,17 @@ class _Part:
 
     def line(self, image: Sealed) -> dict[str, Any]:
         """The line of an image in the journal."""
-        self.file.seek(image.line)
-        line: dict[str, Any] = words_of(self.file.readline())
+        try:
+            self.file.seek(image.line)
+            line: dict[str, Any] = words_of(self.file.readline())
+            check_line(line)
+            if "record" not in line or "drawn" not in line:
+                raise ValueError("it is not about an image")
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise PcdnetError(
+                f"the journal in {self.folder} has no image where the seal says that there is one ({error}); ",
+                *(f"run shard {self.seal.shard} again with ", Setting("force", True)),
+            ) from None
         return line
 
 
@@ -147,12 +155,14 @@ def _check(places: Sequence[Path], seals: dict[Path, Seal], out: Path) -> None:
             raise PcdnetError(f"shard {seals[place].shard} is there twice, {seen[index]} and {place}; give one of them")
         seen[index] = place
     count = first.shard.count
-    missing = [f"{index}/{count}" for index in range(count) if index not in seen]
-    if missing:
-        one = len(missing) == 1
+    lost = count - len(seen)  # of as many as somebody claims; only the first are looked for
+    if lost:
+        named = list(islice((f"{n}/{count}" for n in range(count) if n not in seen), 3))
+        more = f" and {lost - len(named)} more" if lost > len(named) else ""
+        s, are, them = ("", "is", "it") if lost == 1 else ("s", "are", "them")
         raise PcdnetError(
-            f"shard{'' if one else 's'} {some(missing)} {'is' if one else 'are'} missing; decompose "
-            f"{'it' if one else 'them'} if that is not done yet, and give the folder{'' if one else 's'}, too"
+            f"shard{s} {', '.join(named)}{more} {are} missing; decompose {them} if that is not done yet, and give the "
+            f"folder{s}, too"
         )
 
 
@@ -202,7 +212,16 @@ def _opened(folder: Path, seal: Seal, stack: ExitStack) -> _Part:
         raise PcdnetError(f"{path} cannot be read ({reason}); make it readable, or ", *again) from None
     if digest.hexdigest() != seal.journal:
         raise PcdnetError(f"{path} is damaged, or was changed since the shard was done; ", *again)
-    return _Part(folder, seal, file, tuple(map(words_of, sources)))
+    return _Part(folder, seal, file, tuple(_sound(sources)))
+
+
+def _sound(sources: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """What the journal has of files of many, but for what is no such line: whole files can be read again."""
+    for line in sources:
+        with suppress(ValueError, RecursionError):
+            check_line(words := words_of(line))
+            if "count" in words:
+                yield words
 
 
 def _copied(images: Sequence[tuple[Sealed, _Part]], journal: Journal, out: Path) -> Iterator[int]:

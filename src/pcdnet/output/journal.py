@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import folder as made
 from pcdnet.files import locked_file, sealed_json, unsealed_json
-from pcdnet.output.record import Record
+from pcdnet.output.record import LARGEST, Record, check_record
 
 FILE = "journal.jsonl"
 """The file in the folder of results; without it a folder is not ours."""
@@ -111,7 +111,9 @@ class Journal(AbstractContextManager["Journal"]):
                 self._file.truncate()
                 break
             with suppress(ValueError, KeyError, TypeError, RecursionError):
-                self._take(words_of(line), place)
+                words = words_of(line)
+                check_line(words)
+                self._take(words, place)
             place += len(line)
 
     def _refuse_another_shard(self, former: bytes, settings: dict[str, Any]) -> None:
@@ -181,13 +183,32 @@ def words_of(line: bytes) -> Any:
     return json.loads(rest)
 
 
+def check_line(line: Any) -> None:
+    """Raise ValueError for what is no line about an image, or about a file of many: a checksum alone can be made up."""
+    if not isinstance(line, dict):
+        raise ValueError("it is no object")
+    stamp, count = line.get("stamp"), line.get("count", 1)
+    if not isinstance(stamp, list | tuple) or [type(each) for each in stamp] != [int, int]:
+        raise ValueError("it does not say of which file it is")
+    if not isinstance(line.get("drawn", ""), str) or type(count) is not int or not 0 <= count < LARGEST:
+        raise ValueError("it does not say what is done")
+    if "count" not in line:
+        check_record(line.get("record"))
+    elif not isinstance(line.get("source"), str):
+        raise ValueError("it does not say what was read to its end")
+
+
 def _head(line: bytes) -> dict[str, Any] | None:
     """The first line of a journal, if it is one."""
     with suppress(ValueError, RecursionError):
         head = words_of(line)
-        if isinstance(head, dict) and head.get("format") == FORMAT:
+        if isinstance(head, dict) and head.get("format") == FORMAT and _is_shard(head.get("shard", [0, 1])):
             return head
     return None
+
+
+def _is_shard(words: Any) -> bool:
+    return isinstance(words, list) and [type(each) for each in words] == [int, int] and 0 <= words[0] < words[1]
 
 
 def _shard_words(settings: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ A record is `Decomposition.to_dict` in which every object also has its `mask`, a
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pcdnet.decomposition import Decomposition
+from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import whole_file
 from pcdnet.kinds import Kinds
 from pcdnet.output.rle import encode
@@ -23,6 +25,8 @@ FILE = "decompositions.jsonl"
 """The name of the file of all records."""
 Record: TypeAlias = dict[str, Any]
 """The dictionary, as docs/decomposition.md describes it."""
+LARGEST = 2**31
+"""No whole number of a record is as large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,62 @@ class Results:
 
     def named(self) -> Iterator[Record]:
         """The records, in which every object has its kind and the kind's name."""
+        count = len(self.kinds.names)
         for record in self.records:
             things = record["objects"]
+            for thing in things:  # a checksum does not say of which model a record is
+                if thing["prototype"] >= count or len(thing["colour"]) != self.channels:
+                    raise PcdnetError(
+                        f"{record['name']} has an object of prototype {thing['prototype']} with {len(thing['colour'])} "
+                        f"colour values, which this model has not; do it again with ",
+                        Setting("force", True),
+                    )
             prototypes = np.array([thing["prototype"] for thing in things], np.int64)
             colours = np.array([thing["colour"] for thing in things], np.float64).reshape(len(things), self.channels)
             for thing, kind in zip(things, self.kinds.ids(prototypes, colours).tolist(), strict=True):
                 thing |= {"kind": kind, "name": self.kinds[kind].name}
             yield record
+
+
+def check_record(record: Any) -> None:
+    """Raise ValueError for what is no record: whoever writes it anew relies on all that it must have."""
+    if not isinstance(record, dict) or not isinstance(record.get("name"), str):
+        raise ValueError("a record has no name")
+    things = record.get("objects")
+    sides = _whole(record.get("size"), 2) and 0 < min(record["size"]) <= max(record["size"]) < LARGEST
+    if not sides or not _finite([record.get("error")]) or not isinstance(things, list):
+        raise ValueError(f"the record of {record['name']} has no size, no error or no objects")
+    for thing in things:
+        if not isinstance(thing, dict) or not _is_object(thing):
+            raise ValueError(f"the record of {record['name']} has an object that is none")
+
+
+def _is_object(thing: dict[str, Any]) -> bool:
+    mask, box, colour = thing.get("mask"), thing.get("box"), thing.get("colour")
+    return (
+        _whole([thing.get(name) for name in ("prototype", "depth", "pixels")], 3)
+        and min(thing["prototype"], thing["depth"], thing["pixels"]) >= 0
+        and _whole(thing.get("position"), 2)
+        and (box is None or _whole(box, 4))
+        and isinstance(colour, list)
+        and _finite([*colour, thing.get("gain")])
+        and isinstance(mask, dict)
+        and _whole(mask.get("size"), 2)
+        and isinstance(mask.get("counts"), str)
+    )
+
+
+def _whole(values: Any, count: int) -> bool:
+    """Whether these are so many whole numbers that tables can hold."""
+    return (
+        isinstance(values, list)
+        and len(values) == count
+        and all(type(value) is int and abs(value) < LARGEST for value in values)
+    )
+
+
+def _finite(values: list[Any]) -> bool:
+    return all(type(value) in (int, float) and abs(value) < math.inf for value in values)
 
 
 def records(found: Sequence[Decomposition], images: Sequence[str]) -> list[Record]:

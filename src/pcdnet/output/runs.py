@@ -249,7 +249,7 @@ def _progress(run: RunFolder) -> dict[str, Any]:
 
 
 def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+    return type(value) in (int, float) and abs(value) < math.inf  # type: ignore[arg-type]  # isfinite takes no 10**400
 
 
 def _sentence(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pcdnet.config import MOST
 from pcdnet.data.inputs import Input
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import whole_file
@@ -26,6 +27,10 @@ SEAL = "shard.json"
 """The file in the folder of a part that says that it is done, and of what."""
 FORMAT = "pcdnet-shard-1"
 """Names the schema of the seal."""
+_KINDS: dict[str, type] = {
+    **{"shard": list, "settings": dict, "stride": int, "formats": list, "inputs": int, "digest": str},
+    **{"names": dict, "channels": int, "failed": dict, "images": list, "journal": str},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +132,37 @@ class Seal:
         path = folder / SEAL
         try:
             words = json.loads(path.read_bytes())
-            sound = words.pop("sha256") == _digest(json.dumps(words)) and words.pop("format") == FORMAT
+            if words.pop("sha256") != _digest(json.dumps(words)) or words.pop("format") != FORMAT:
+                raise ValueError("it is not as it was written")
+            seal = _seal_of(words)
         except FileNotFoundError:
             raise _unsealed(folder) from None
         except OSError as error:
             raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); make it readable") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            sound = False
-        if not sound:
-            raise PcdnetError(f"{path} is damaged; run the command of that shard again, which goes on from there")
-        words |= {"shard": Shard(*words["shard"]), "names": _names_from_words(words["names"])}
-        images = [Sealed(*image) for image in words["images"]]
-        if any(image.title.startswith("/") or ".." in image.title.split("/") for image in images):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, PcdnetError):
+            cure = "run the command of that shard again, which goes on from there"
+            raise PcdnetError(f"{path} is damaged; {cure}") from None
+        if any(image.title.startswith("/") or ".." in image.title.split("/") for image in seal.images):
             raise PcdnetError(f"{path} names pictures outside of its folder; give parts that pcdnet made")
-        return Seal(**{**words, "images": images, "formats": tuple(words["formats"])})
+        return seal
+
+
+def _seal_of(words: dict[str, Any]) -> Seal:
+    """What the words of a seal say; whatever is wrong with them raises something, as digests alone can be made up."""
+    if words.keys() != {field.name for field in fields(Seal)}:
+        raise ValueError("it has other fields")
+    for name, kind in _KINDS.items():
+        if type(words[name]) is not kind:
+            raise ValueError(f"its {name} is of another type")
+    words |= {"shard": Shard(*words["shard"]), "names": _names_from_words(words["names"])}
+    images = [Sealed(*image) for image in words["images"]]
+    for image in images:
+        if [type(each) for each in image] != [int, int, int, str] or min(image[:3]) < 0 or "\0" in image.title:
+            raise ValueError("an image is none")
+    texts = [*words["formats"], *words["failed"].values()]
+    if words["channels"] not in (1, 3) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("its channels are none, or its formats no texts")
+    return Seal(**{**words, "images": images, "formats": tuple(words["formats"])})
 
 
 def unseal(folder: Path) -> None:
@@ -181,5 +203,10 @@ def _names_as_words(names: Names) -> dict[str, Any]:
 
 
 def _names_from_words(words: Mapping[str, Any]) -> Names:
+    count, given = words["count"], dict(words["given"])
+    if type(count) is not int or not 1 <= count <= MOST or not all(isinstance(name, str) for name in given.values()):
+        raise ValueError("its names are none")
     colours = {prototype: tuple(map(tuple, colours)) for prototype, colours in words["colours"]}
-    return Names(count=words["count"], given=dict(words["given"]), colours=colours)
+    if not all(type(prototype) is int for prototype in (*given, *colours)):
+        raise ValueError("its prototypes are none")
+    return Names(count=count, given=given, colours=colours)

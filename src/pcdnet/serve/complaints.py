@@ -42,7 +42,9 @@ def complain_in_sentences(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def failed(_: Request, error: HTTPException) -> JSONResponse:
         sentence = {404: "there is nothing here; begin at /", 405: "this cannot be done here; look at /openapi.json"}
-        return _complaint(error.status_code, sentence.get(error.status_code, str(error.detail)))
+        detail = str(error.detail).rstrip(".")
+        other = detail if "; " in detail else f"the request cannot be read: {detail}; send what /openapi.json describes"
+        return _complaint(error.status_code, sentence.get(error.status_code, other))
 
     @app.exception_handler(Gone)
     @app.exception_handler(ClientDisconnect)

@@ -109,20 +109,28 @@ class _Tally:
     def __init__(self, guard: Guard, most: int) -> None:
         self._guard, self._most = guard, most
         self._seen = self._held = 0
+        self._answering = False
 
     async def receive(self, receive: Receive) -> Message:
-        """The next part of the request, which ends with an error as soon as there is too much of it."""
+        """The next part of the request, which ends with an error as soon as there is too much of it.
+
+        Once an answer has begun, there can be no other: then the client counts as gone.
+        """
         message = await receive()
         self._seen += len(message.get("body", b""))
-        if self._seen > self._most:
+        large = self._seen > self._most
+        if large and self._answering:
+            return {"type": "http.disconnect"}
+        if large:
             raise too_large(self._most)
         self._hold(max(0, self._seen - SMALL_BYTES))
-        if self._guard.full and self._seen > SMALL_BYTES:
+        if self._guard.full and self._seen > SMALL_BYTES and not self._answering:
             raise too_busy()
         return message
 
     async def send(self, message: Message, send: Send) -> None:
         """Send a part of the answer, piece by piece: it is held until all of it is taken."""
+        self._answering = True
         body = message.get("body", b"")
         if len(body) <= SMALL_BYTES:
             await send(message)

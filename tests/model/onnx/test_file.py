@@ -73,6 +73,8 @@ def test_mistakes_are_reported_with_their_cure() -> None:
         to_onnx(model, (10, 30))
     with pytest.raises(PcdnetError, match="the batch is 0; give"):
         to_onnx(model, SIZE, 0)
+    with pytest.raises(PcdnetError, match="the batch is 2147483648; give .* from 1 to 4096"):
+        to_onnx(model, SIZE, 2**31)
     with pytest.raises(PcdnetError, match="images of 5000x30 are too large for an ONNX file; cut or shrink"):
         to_onnx(model, (5000, 30))
     model, _ = random_model(0, background="still")

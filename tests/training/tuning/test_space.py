@@ -100,3 +100,10 @@ def test_files_that_hold_no_space_are_refused(tmp_path: Path) -> None:
     path.write_text("[train")
     with pytest.raises(PcdnetError, match="is not valid TOML: .*; fix that line"):
         SearchSpace.load(path)
+
+
+@pytest.mark.parametrize("text", ["a = " + "9" * 5000, "a = " + "[" * 50_000])
+def test_numbers_and_brackets_without_end_are_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "space.toml").write_text(text)
+    with pytest.raises(PcdnetError, match="is not valid TOML: .*; fix that line"):
+        SearchSpace.load(tmp_path / "space.toml")

@@ -29,6 +29,8 @@ OPSET, IR = 17, 8
 
 LARGEST_SIDE = 2048
 """Pixels of an image's side at most: the matrices of the Fourier transform grow with its square."""
+LARGEST_BATCH = 4096
+"""Images of a call at most: the graph has constants for each of them."""
 
 FOLLOWED = (
     *("num_prototypes", "prototype_size", "max_objects", "peaks_per_prototype", "channels"),
@@ -108,8 +110,8 @@ def _check(model: PCDNet, size: tuple[int, int], batch: int) -> None:
         raise PcdnetError("a background of several looks cannot be expressed in an ONNX file; use the model in Python")
     if model.where_seen() is not None:
         raise PcdnetError("a field within the images cannot be expressed in an ONNX file; use the model in Python")
-    if batch < 1:
-        raise PcdnetError(f"the batch is {batch}; give how many images a call is to take, at least 1")
+    if not 1 <= batch <= LARGEST_BATCH:
+        raise PcdnetError(f"the batch is {batch}; give how many images a call is to take, from 1 to {LARGEST_BATCH}")
     if max(H, W) > LARGEST_SIDE:
         raise PcdnetError(
             f"images of {H}x{W} are too large for an ONNX file; cut or shrink them to {LARGEST_SIDE} pixels a side"

@@ -85,7 +85,7 @@ class SearchSpace:
             tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise PcdnetError(f"cannot read the search space {path}: {error}; give a readable TOML file") from None
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # ValueError: a number of thousands of digits, too
             raise PcdnetError(f"{path} is not valid TOML: {error}; fix that line") from None
         return SearchSpace.from_tables(tables, str(path))
 

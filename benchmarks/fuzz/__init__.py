@@ -1,0 +1,1 @@
+"""Fuzz: inputs from strangers, mutated without end; nothing but a PcdnetError may leave, in bounded time and memory."""
