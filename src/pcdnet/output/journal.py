@@ -191,6 +191,8 @@ def _head(line: bytes) -> dict[str, Any] | None:
 
 
 def _shard_words(settings: dict[str, Any]) -> str:
+    if "engine" in settings:
+        return f"the engine {settings['engine']}"
     shard = settings.get("shard")
     return "all images" if shard is None else f"shard {shard[0]}/{shard[1]}"
 
