@@ -174,6 +174,6 @@ def _gave_up(plan: _Plan, lost: Sequence[int]) -> PcdnetError:
     first = plan.pieces[lost[0]].inputs
     files = first[0].name if len(first) == 1 else f"{first[0].name} to {first[-1].name}"
     return PcdnetError(
-        f"{ATTEMPTS} workers died at each of {len(lost)} of {len(plan.pieces)} pieces of the work, first at {files}; look "
-        "whether their machines have memory for such images; the same command tries these pieces again"
+        f"{ATTEMPTS} workers died at each of {len(lost)} of {len(plan.pieces)} pieces of the work, first at {files}; "
+        "look whether their machines have memory for such images; the same command tries these pieces again"
     )

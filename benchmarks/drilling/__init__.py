@@ -1,0 +1,1 @@
+"""Drilling: what goes wrong around pcdnet, done on purpose."""
