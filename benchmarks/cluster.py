@@ -1,6 +1,6 @@
-"""Cluster: many scenes decomposed by Ray with a worker killed on the way, by shards, and by one process; and the sizing.
+"""Cluster: many scenes decomposed by Ray with a worker killed on the way, by shards and by one process; the sizing.
 
-usage: python -m benchmarks.cluster [--images N] [--seed S]
+usage: python -m benchmarks.cluster [--images N] [--seed S] [--sizing]
 
 Images of Tetrominoes with the true prototypes. All three must write the same bytes. The speed is that of the clock, and
 so of the machine's other work; the sizing table of docs/scale.md is from processor time.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import resource
 import shutil
+import sys
 import tempfile
 import time
 import tracemalloc
@@ -35,6 +36,7 @@ from pcdnet.output.cluster import cluster
 from pcdnet.output.dataset import save_scenes
 from pcdnet.output.decompose import decompose_files
 from pcdnet.output.gather import gather
+from pcdnet.output.pieces import SMALLEST
 
 FORMATS = "json,coco,csv,parquet"
 FILES = ("decompositions.jsonl", "coco.json", "coco_results.json", "objects.csv", "objects.parquet")
@@ -64,7 +66,7 @@ def scenes(folder: Path, count: int, seed: int) -> Path:
     return folder / "*.npz"
 
 
-def by_ray(run: Path, data: Path, out: Path, rng: np.random.Generator) -> dict[str, Any]:
+def by_ray(run: Path, data: Path, out: Path, images: int, rng: np.random.Generator) -> dict[str, Any]:
     """Decompose with a worker killed once a third of the parts is there; what it took."""
     peak = [0.0]
     awaited = [0]
@@ -74,7 +76,7 @@ def by_ray(run: Path, data: Path, out: Path, rng: np.random.Generator) -> dict[s
         for pid in worker_pids() if parts and parts > awaited[0] else ():
             peak[0] = max(peak[0], peak_of(pid))
         awaited[0] = parts
-        return parts >= 48
+        return parts >= images / SMALLEST / 3
 
     begin = time.perf_counter()
     with cluster() as ray:
@@ -138,18 +140,18 @@ def pace(model: PCDNet, data: Path, folder: Path, most: int) -> dict[str, float]
 
 def sizing(folder: Path) -> dict[str, dict[str, float]]:
     """What images of several kinds cost."""
-    save_scenes(tetrominoes.generate(4000, seed=7), folder / "small.npz")
+    save_scenes(tetrominoes.generate(2000, seed=7), folder / "small.npz")
     true = PCDNet.from_bank(true_bank(), Config.preset("tetrominoes").model)
-    found = {"tetrominoes 35x35": pace(true, folder / "small.npz", folder / "a", 4000)}
-    model, images = crowded((185, 160), prototypes=12, peaks=20, objects=40, count=64, frame=16)
+    found = {"tetrominoes 35x35": pace(true, folder / "small.npz", folder / "a", 2000)}
+    model, images = crowded((185, 160), prototypes=12, peaks=20, objects=40, count=24, frame=16)
     pixels = (images.permute(0, 2, 3, 1).clamp(0, 1) * 255).round().byte().numpy()
     np.savez(folder / "middle.npz", image=pixels)
-    found["random bank, 40 objects, 185x160"] = pace(model, folder / "middle.npz", folder / "b", 64)
+    found["random bank, 40 objects, 185x160"] = pace(model, folder / "middle.npz", folder / "b", 24)
     (folder / "large").mkdir()
-    for number in range(4):
+    for number in range(2):
         drawn = sheet.make(number, 1000, sheet.COUNT // 4).images[0]  # as crowded as the sheet of 2000x2000
         Image.fromarray(drawn).convert("RGB").save(folder / "large" / f"{number}.png")
-    found["symbols on paper 1000x1000"] = pace(true_model(), folder / "large", folder / "c", 4)
+    found["symbols on paper 1000x1000"] = pace(true_model(), folder / "large", folder / "c", 2)
     return found
 
 
@@ -173,29 +175,40 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=20_000, help="scenes")
     parser.add_argument("--seed", type=int, default=0, help="seed of the scenes, and of whom is killed")
+    parser.add_argument("--sizing", action="store_true", help="what images of several kinds cost, and nothing else")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print one JSON line; the exit code says whether all was as it must be."""
     start, asked = Start.now(), parser().parse_args(arguments)
+    figures: dict[str, Any] = {"benchmark": "cluster"}
     with tempfile.TemporaryDirectory(prefix="pcdnet-") as name:
-        folder = Path(name)
-        run, data = true_run(folder / "run").path, scenes(folder / "scenes", asked.images, asked.seed)
-        busy, begin = processor_seconds(), time.perf_counter()
-        local = decompose_files(run, data, folder / "whole", formats=FORMATS)
-        here = {"seconds": time.perf_counter() - begin, "processor_seconds": processor_seconds() - busy}
-        ray = by_ray(run, data, folder / "ray", np.random.default_rng(asked.seed))
-        names = [line.partition('"name":"')[2].partition('"')[0] for line in lines_of(folder / "ray")]
-        once = len(names) == len(set(names)) == asked.images == local.summary.images
-        equal = {
-            "every_image_once": once,
-            "ray_as_local": same(folder / "whole", folder / "ray"),
-            "shards_as_local": same(folder / "whole", sharded(run, data, folder)),
-        }
-        figures = {"local": here, "ray": ray, **equal, "sizing": sizing(folder), "listing": listing(folder / "l")}
-    start.close({"benchmark": "cluster", "images": asked.images, "seed": asked.seed, **figures})
-    return int(not all(equal.values()) or ray["killed"] != 1 or ray["again_fresh"] > 0)
+        if asked.sizing:
+            figures |= {"sizing": sizing(Path(name)), "listing": listing(Path(name) / "many")}
+        else:
+            figures |= compared(Path(name), asked.images, asked.seed)
+    start.close(figures)
+    return int(not all(figures.get("held", {}).values()))
+
+
+def compared(folder: Path, images: int, seed: int) -> dict[str, Any]:
+    """Ray, shards and one process on the same scenes; `held` says what must be true of them."""
+    run, data = true_run(folder / "run").path, scenes(folder / "scenes", images, seed)
+    busy, begin = processor_seconds(), time.perf_counter()
+    decompose_files(run, data, folder / "whole", formats=FORMATS)
+    local = {"seconds": time.perf_counter() - begin, "processor_seconds": processor_seconds() - busy}
+    ray = by_ray(run, data, folder / "ray", images, np.random.default_rng(seed))
+    names = [line.partition('"name":"')[2].partition('"')[0] for line in lines_of(folder / "ray")]
+    held = {
+        "every_image_once": len(names) == len(set(names)) == images,
+        "one_worker_killed": ray["killed"] == 1,
+        "ray_as_local": same(folder / "whole", folder / "ray"),
+        "nothing_done_again": ray["again_fresh"] == 0,
+    }
+    print(held, ray, file=sys.stderr, flush=True)
+    held["shards_as_local"] = same(folder / "whole", sharded(run, data, folder))
+    return {"images": images, "seed": seed, "held": held, "local": local, "ray": ray}
 
 
 def lines_of(out: Path) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Num, UInt8
@@ -30,6 +30,7 @@ NOTHING = np.float32(0)
 """Stands for every value of a picture that is not needed any more."""
 
 
+@runtime_checkable
 class Ledger(Protocol):
     """What knows which images are done, and takes in what was found: the journal of a folder, or a piece's sheet."""
 
@@ -40,6 +41,7 @@ class Ledger(Protocol):
         """Take in what was found."""
 
 
+@runtime_checkable
 class Part(Protocol):
     """Some of the images: those of a shard, or of a piece."""
 
