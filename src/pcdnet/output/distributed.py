@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -100,8 +100,9 @@ def spread(
     if left:
         steps = _steps(model, plan, left, job, address, say, tally)
         try:
-            for _ in steps if quiet else track(steps, max(1, total), "images"):
-                pass
+            with closing(steps):  # so that the cluster ends before anything is said
+                for _ in steps if quiet else track(steps, max(1, total), "images"):
+                    pass
         except KeyboardInterrupt:
             done = f"{tally.images} of {sum(piece.images for piece in pieces)} images"
             raise KeyboardInterrupt(f"interrupted after {done}; the same command goes on from there") from None
@@ -137,7 +138,7 @@ def _steps(
     address: str | None,
     say: Callable[[Setting], str],
     tally: _Tally,
-) -> Iterator[tuple[int, None]]:
+) -> Generator[tuple[int, None], None, None]:
     """Do the pieces that are left, and say of each how many images it was about."""
     rows = [{"number": number, "piece": plan.pieces[number].to_json()} for number in left]
     said: set[str] = set()
