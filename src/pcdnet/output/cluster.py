@@ -26,7 +26,7 @@ PATIENCE = 10
 OBJECTS = 128 * 2**20
 """Bytes of memory that a cluster of our own keeps for what its processes hand on, which is next to nothing."""
 
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_worker_niceness": "0"}
 _NEEDED = ("ray", "pyarrow", "pandas")
 
 
