@@ -49,7 +49,11 @@ def run(model: PCDNet, paths: Sequence[str], out: Path, **options: Any) -> tuple
     with Journal(out, {}) as journal:
         pipeline = Pipeline(model, find_inputs(paths), journal, out, **options)
         sizes = [size for size, _ in pipeline.steps()]
-        return pipeline, [record["name"] for record in pipeline.records()], sizes
+        return (
+            pipeline,
+            [record["name"] for record in journal.records([image.line for image in pipeline.sealed()])],
+            sizes,
+        )
 
 
 def test_images_come_in_the_order_of_the_inputs_and_bad_ones_are_reported(

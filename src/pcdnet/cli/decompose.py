@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -38,6 +38,14 @@ Part = Annotated[
         help_behavior_hint="(default: all images)",
     ),
 ]
+Address = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="HOST:PORT",
+        help="The Ray cluster to use, or auto for that of this machine.",
+        help_behavior_hint="(default: one is started here, with all cores)",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +71,12 @@ class Decompose:
 
     shard: Part = None
 
+    engine: Literal["local", "ray"] = "local"
+    """What does the work: this process, or the processes of a Ray cluster, which also write what they find into the
+    folder parts, as Parquet; with --format parts into that alone."""
+
+    address: Address = None
+
     force: bool = False
     """Do everything again, and write into the folder even if it holds other things than results."""
 
@@ -87,6 +101,8 @@ class Decompose:
                 values=self.values,
                 stride=self.stride,
                 shard=None if part is None else (part.index, part.count),
+                engine=self.engine,
+                address=self.address,
                 force=self.force,
                 device=self.device,
                 say=as_flag,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +13,22 @@ from pcdnet.data.inputs import Input, find_inputs
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
+from pcdnet.output.cluster import check_installed
+from pcdnet.output.distributed import spread
 from pcdnet.output.formats import Format, checked_formats
 from pcdnet.output.journal import Journal
-from pcdnet.output.pipeline import PICTURES, Pipeline
-from pcdnet.output.record import Results
+from pcdnet.output.parts import FOLDER as PARTS
+from pcdnet.output.parts import Parts
+from pcdnet.output.pipeline import PICTURES, Pipeline, model_digest
+from pcdnet.output.record import Record, Results
 from pcdnet.output.shard import Seal, Shard, digest_of_inputs, unseal
 from pcdnet.output.summary import Summary
 from pcdnet.progress import track
 from pcdnet.run import RunFolder
+
+ENGINES = ("local", "ray")
+"""What can do the work."""
+RAY = Setting("engine", "ray")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +63,8 @@ def decompose_files(
     values: tuple[float, float] | None = None,
     stride: int = 1,
     shard: tuple[int, int] | None = None,
+    engine: str = "local",
+    address: str | None = None,
     force: bool = False,
     device: str = "cpu",
     quiet: bool = False,
@@ -107,44 +116,129 @@ def decompose_files(
     ...     [path.name for path in done.files]
     ['decompositions.jsonl']
     """
-    chosen, out = checked_formats(formats), Path(out)
+    out = Path(out)
     part = None if shard is None else Shard(*shard)
+    chosen = _chosen(formats, engine)
+    if engine == "ray":
+        _check_spread(shard, device)
+    elif address is not None:
+        raise PcdnetError(Setting("address"), " is that of a Ray cluster; add ", Setting("engine", "ray"))
     if stride < 1:
         raise PcdnetError(Setting("stride", stride), " cannot be used; give 1 for every frame, 2 for every other")
     inputs = find_inputs([str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)], without=out)
     if not isinstance(source, PCDNet):
         source = RunFolder.open(source).load_model(device)
-    model = source
-    if resize and model.image_size is None:
+    if resize and source.image_size is None:
         raise PcdnetError(
             "the model has no still background, so images need no resizing; leave out ", Setting("resize")
         )
-    values = View(values=values).values or model.values  # refuses what is no range
-    settings = {"pcdnet": pcdnet.__version__, "model": _digest(model), "resize": resize, "values": values}
-    with Journal(out, {**settings, **({} if part is None else {"shard": shard})}, force=force) as journal:
-        if part is not None:
-            unseal(out)
-        pictures = any(each.writer is None for each in chosen)
-        pipeline = Pipeline(
-            *(model, inputs, journal, out),
-            resize=resize,
-            values=values,
-            stride=stride,
-            pictures=pictures,
-            shard=part,
-            say=say,
+    values = View(values=values).values or source.values  # refuses what is no range
+    settings = {"pcdnet": pcdnet.__version__, "model": model_digest(source), "resize": resize, "values": values}
+    order = _Order(source, inputs, out, settings, chosen, stride, force, quiet, say)
+    return _decomposed_here(order, part) if engine == "local" else _decomposed_by_ray(order, address)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What is to be done, checked."""
+
+    model: PCDNet
+    inputs: Sequence[Input]
+    out: Path
+    settings: Mapping[str, Any]
+    formats: Sequence[Format]
+    stride: int
+    force: bool
+    quiet: bool
+    say: Callable[[Setting], str]
+
+    @property
+    def pictures(self) -> bool:
+        return any(each.writer is None for each in self.formats)
+
+    def write(self, records: Iterable[Record]) -> tuple[tuple[Path, ...], Summary]:
+        """Write what was found in every format; the files, and what they say in numbers."""
+        results = Results(records, self.model.kinds, self.model.config.channels)
+        files = [path for each in self.formats if each.writer is not None for path in each.write(results, self.out)]
+        return (*files, *([self.out / PICTURES] if self.pictures else [])), Summary.from_results(results)
+
+    def nothing(self) -> PcdnetError:
+        """What is said if no image could be used."""
+        return PcdnetError(f"none of the {len(self.inputs)} files could be used, so nothing was written; see above")
+
+
+def _chosen(formats: str | Iterable[str], engine: str) -> tuple[Format, ...]:
+    """The formats that are asked for; the engine Ray always writes parts, and needs no other."""
+    if engine not in ENGINES:
+        raise PcdnetError(Setting("engine", engine), f" is unknown; use {' or '.join(ENGINES)}")
+    words = formats.split(",") if isinstance(formats, str) else list(formats)
+    others = [word for word in words if word.strip().lower() != PARTS]
+    if engine == "local" and len(others) < len(words):
+        raise PcdnetError(f"the format {PARTS} is written by the engine ray alone; use parquet, or ", RAY)
+    return checked_formats(others) if others or not words else ()
+
+
+def _check_spread(shard: tuple[int, int] | None, device: str) -> None:
+    """Refuse what the engine Ray cannot do."""
+    check_installed()
+    if shard is not None:
+        raise PcdnetError("a cluster needs no shards; leave out ", Setting("shard"), " or ", Setting("engine"))
+    if device != "cpu":
+        raise PcdnetError("the engine ray computes on processors; leave out ", Setting("device"))
+
+
+def _decomposed_by_ray(order: _Order, address: str | None) -> Decomposed:
+    """The work done by a cluster; the journal only says whose folder it is."""
+    with Journal(order.out, {**order.settings, "engine": "ray"}, force=order.force) as journal:
+        found = spread(
+            *(order.model, order.inputs, order.out, order.settings),
+            stride=order.stride,
+            pictures=order.pictures,
+            address=address,
+            force=order.force,
+            quiet=order.quiet,
+            say=order.say,
         )
-        seconds = _run(pipeline, quiet)
-        records = pipeline.records()
-        if len(records) == 0 and part is None:  # of many shards some may have nothing to do
-            raise PcdnetError(f"none of the {len(inputs)} files could be used, so nothing was written; see above")
-        results = Results(records, model.kinds, model.config.channels)
-        files = [path for each in chosen if each.writer is not None for path in each.write(results, out)]
-        if part is not None:
-            _seal(part, settings, stride, chosen, inputs, model, pipeline).write(out)
+        if not found.images:
+            raise order.nothing()
+        files, summary = order.write(Parts(found.parts))
         return Decomposed(
-            files=(*files, *([out / PICTURES] if pictures else [])),
-            summary=Summary.from_results(results),
+            files=(*files, order.out / PARTS),
+            summary=summary,
+            fresh=found.fresh,
+            known=found.images - found.fresh,
+            anew=journal.anew,
+            seconds=found.seconds,
+            inputs=len(order.inputs),
+            failed=found.failed,
+        )
+
+
+def _decomposed_here(order: _Order, part: Shard | None) -> Decomposed:
+    """The work done by this process, all of it or one shard."""
+    shard = {} if part is None else {"shard": (part.index, part.count)}
+    with Journal(order.out, {**order.settings, **shard}, force=order.force) as journal:
+        if part is not None:
+            unseal(order.out)
+        pipeline = Pipeline(
+            *(order.model, order.inputs, journal, order.out),
+            resize=order.settings["resize"],
+            values=order.settings["values"],
+            stride=order.stride,
+            pictures=order.pictures,
+            shard=part,
+            say=order.say,
+        )
+        seconds = _run(pipeline, order.quiet)
+        records = journal.records([image.line for image in pipeline.sealed()])
+        if len(records) == 0 and part is None:  # of many shards some may have nothing to do
+            raise order.nothing()
+        files, summary = order.write(records)
+        if part is not None:
+            _seal(part, order, pipeline, journal.digest()).write(order.out)
+        return Decomposed(
+            files=files,
+            summary=summary,
             fresh=pipeline.fresh,
             known=pipeline.known,
             anew=journal.anew,
@@ -154,28 +248,20 @@ def decompose_files(
         )
 
 
-def _seal(
-    shard: Shard,
-    settings: Mapping[str, Any],
-    stride: int,
-    formats: Sequence[Format],
-    inputs: Sequence[Input],
-    model: PCDNet,
-    pipeline: Pipeline,
-) -> Seal:
+def _seal(shard: Shard, order: _Order, pipeline: Pipeline, journal: str) -> Seal:
     """What `gather` must know of a shard that is done."""
     return Seal(
         shard=shard,
-        settings=settings,
-        stride=stride,
-        formats=tuple(each.name for each in formats),
-        inputs=len(inputs),
-        digest=digest_of_inputs(inputs),
-        names=model.names,
-        channels=model.config.channels,
+        settings=order.settings,
+        stride=order.stride,
+        formats=tuple(each.name for each in order.formats),
+        inputs=len(order.inputs),
+        digest=digest_of_inputs(order.inputs),
+        names=order.model.names,
+        channels=order.model.config.channels,
         failed=pipeline.failed,
         images=list(pipeline.sealed()),
-        journal=pipeline.digest(),
+        journal=journal,
     )
 
 
@@ -189,11 +275,3 @@ def _run(pipeline: Pipeline, quiet: bool) -> float:
         done = f"{pipeline.known + pipeline.fresh} of {pipeline.total} images"
         raise KeyboardInterrupt(f"interrupted after {done}; the same command goes on from there") from None
     return time.perf_counter() - start
-
-
-def _digest(model: PCDNet) -> str:
-    """What results depend on besides the images and the names: the configuration, its scale and every weight."""
-    digest = hashlib.sha256(repr((model.config, model.learned_size)).encode())
-    for name, values in model.state_dict().items():
-        digest.update(name.encode() + values.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()

@@ -212,6 +212,8 @@ def _is_shard(words: Any) -> bool:
 
 
 def _shard_words(settings: dict[str, Any]) -> str:
+    if "engine" in settings:
+        return f"the engine {settings['engine']}"
     shard = settings.get("shard")
     return "all images" if shard is None else f"shard {shard[0]}/{shard[1]}"
 

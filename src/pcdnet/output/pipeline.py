@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Num, UInt8
@@ -18,7 +19,7 @@ from pcdnet.data.intake import fitted, in_eight_bits
 from pcdnet.data.notes import to_stderr
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.model.network import PCDNet
-from pcdnet.output.journal import Journal, Records
+from pcdnet.output.journal import Entry
 from pcdnet.output.pictures import picture_files, write_pictures
 from pcdnet.output.record import records
 from pcdnet.output.shard import Sealed, Shard
@@ -29,6 +30,31 @@ NOTHING = np.float32(0)
 """Stands for every value of a picture that is not needed any more."""
 
 
+@runtime_checkable
+class Ledger(Protocol):
+    """What knows which images are done, and takes in what was found: the journal of a folder, or a piece's sheet."""
+
+    def done(self, name: str, stamp: tuple[int, int]) -> Entry | None:
+        """What is known of an image, or of a file of many, if the file has not changed since."""
+
+    def add(self, lines: Sequence[dict[str, Any]]) -> None:
+        """Take in what was found."""
+
+
+@runtime_checkable
+class Part(Protocol):
+    """Some of the images: those of a shard, or of a piece."""
+
+    def has(self, place: int, number: int) -> bool:
+        """Whether an image is part of it: by the place of its input, and its own place in the input."""
+
+    def share(self, place: int, images: int) -> int:
+        """How many of an input's images are part of it."""
+
+    def is_over(self, place: int, number: int) -> bool:
+        """Whether neither this image of an input nor any later one is part of it."""
+
+
 class Pipeline:
     """The way of the inputs through the model; `steps` does the work, the other attributes report how it went."""
 
@@ -36,14 +62,14 @@ class Pipeline:
         self,
         model: PCDNet,
         inputs: Sequence[Input],
-        journal: Journal,
+        journal: Ledger,
         folder: Path,
         *,
         resize: bool = False,
         values: tuple[float, float] | None = None,
         stride: int = 1,
         pictures: bool = False,
-        shard: Shard | None = None,
+        shard: Part | None = None,
         say: Callable[[Setting], str] = str,
     ) -> None:
         """`resize` brings images of another size than the model's to it, `values` are black and white in those of more
@@ -51,10 +77,9 @@ class Pipeline:
         the `shard` are explained. `say` words the settings in notes."""
         self._model, self._inputs, self._journal, self._folder = model, inputs, journal, folder
         self._resize, self._values, self._stride, self._say = resize, values, stride, say
-        self._shard = shard or Shard(0, 1)
+        self._shard: Part = shard or Shard(0, 1)
         self._kinds = model.kinds
-        drawn = json.dumps([*model.names, *([kind.name, kind.colour] for kind in self._kinds)]).encode()
-        self._drawn = hashlib.sha256(drawn).hexdigest()[:16] if pictures else ""
+        self._drawn = drawn_as(model) if pictures else ""
         self._images: list[tuple[int, int]] = []  # all that were looked at, by the places of their inputs
         # Files of many images are read by every shard: each has some of them.
         self._own = [place for place, one in enumerate(inputs) if one.source.many or self._shard.has(place, 0)]
@@ -68,10 +93,6 @@ class Pipeline:
         self.failed: dict[str, str] = {}
         """The inputs that could not be used, with what is wrong with them."""
 
-    def records(self) -> Records:
-        """What the journal has of the images, in the order of the inputs."""
-        return self._journal.records([image.line for image in self.sealed()])
-
     def sealed(self) -> Iterator[Sealed]:
         """The images that the journal has, in the order of the inputs."""
         for place, number in self._images:
@@ -79,10 +100,6 @@ class Pipeline:
             entry = self._journal.done(one.image_name(number), one.stamp)
             if entry is not None:
                 yield Sealed(place, number, entry.place, one.image_title(number) if self._drawn else "")
-
-    def digest(self) -> str:
-        """What tells whether the journal is as it is now."""
-        return self._journal.digest()
 
     def steps(self) -> Iterator[tuple[int, None]]:
         """Do the work, and say at every step how many of the images it was about; together they are `total`."""
@@ -121,6 +138,8 @@ class Pipeline:
         own = (number for number in numbers if self._shard.has(place, number // step))
         done = bool(numbers) and all(self._done(one, number) for number in own)  # then no file need be opened
         for number, image in zip(numbers, repeat(None)) if done else one.images(self._stride):
+            if self._shard.is_over(place, number // step):
+                return
             count, regular = count + 1, regular and number == step * count
             if self._shard.has(place, number // step):
                 self._images.append((place, number))
@@ -187,3 +206,17 @@ class Pipeline:
 
     def _base(self, one: Input, number: int) -> Path:
         return self._folder / PICTURES / one.image_title(number)
+
+
+def drawn_as(model: PCDNet) -> str:
+    """What tells pictures with the names and colours that the model's kinds have from those with others."""
+    words = [*model.names, *([kind.name, kind.colour] for kind in model.kinds)]
+    return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]
+
+
+def model_digest(model: PCDNet) -> str:
+    """What results depend on besides the images and the names: the configuration, its scale and every weight."""
+    digest = hashlib.sha256(repr((model.config, model.learned_size)).encode())
+    for name, values in model.state_dict().items():
+        digest.update(name.encode() + values.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -73,6 +73,10 @@ class Shard:
         first = (self.index - place) % self.count
         return len(range(first, images, self.count))
 
+    def is_over(self, place: int, number: int) -> bool:
+        """Whether neither this image of an input nor any later one belongs to it: never, as it takes every n-th."""
+        return False
+
     @staticmethod
     def _refused(given: object) -> PcdnetError:
         return PcdnetError(Setting("shard", given), " cannot be used; of 3 shards, give 0/3, 1/3 and 2/3")
