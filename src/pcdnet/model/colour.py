@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 
 import torch
@@ -22,6 +23,10 @@ COLOURED_AT_ONCE = 4
 """Candidates of one image that the network colours in one go."""
 
 
+Total = Callable[[Tensor], Tensor]
+"""Sums a tensor over all processes that share a batch; gradients flow through."""
+
+
 class ColourNetwork(nn.Module):
     """The network of the paper's table 3: from the image under an object's mask to the object's colour.
 
@@ -35,6 +40,8 @@ class ColourNetwork(nn.Module):
         self.second = nn.Conv2d(width, width, 3, padding=1)
         self.second_norm = nn.BatchNorm2d(width)
         self.head = nn.Linear(width, channels)
+        self.total: Total | None = None
+        """In training, what sums over all who have a part of the batch; None where nobody shares it."""
 
     def forward(self, masked: Float[Tensor, "n C h w"], *, frozen: bool = False) -> Float[Tensor, "n C"]:
         """Colours of masked windows; `frozen` leaves the running statistics alone in training too."""
@@ -42,9 +49,33 @@ class ColourNetwork(nn.Module):
         for layer, norm in ((self.first, self.first_norm), (self.second, self.second_norm)):
             x = relu(layer(x))
             fixed = norm.running_mean, norm.running_var, norm.weight, norm.bias
-            x = batch_norm(x, *fixed, eps=norm.eps) if frozen else norm(x)
+            if frozen:
+                x = batch_norm(x, *fixed, eps=norm.eps)
+            else:
+                x = norm(x) if self.total is None or not self.training else norm_of_all(x, norm, self.total)
         colours: Tensor = self.head(x.mean(dim=(-2, -1)))
         return colours
+
+
+def norm_of_all(x: Float[Tensor, "n C h w"], norm: nn.BatchNorm2d, total: Total) -> Float[Tensor, "n C h w"]:
+    """Batch normalisation in training by the statistics of a batch of which others have parts; own ones may be empty.
+
+    Sums are in double precision, since the variance is the small difference of two of them.
+    """
+    wide = x.double()
+    count = x.new_full((1,), x.numel() / x.shape[1], dtype=torch.float64)
+    sums = total(torch.cat([count, wide.sum(dim=(0, 2, 3)), wide.square().sum(dim=(0, 2, 3))]))
+    count, (mean, squares) = sums[0].detach(), (sums[1:] / sums[0].detach()).chunk(2)
+    variance = squares - mean.square()
+    if norm.running_mean is not None and norm.running_var is not None and norm.num_batches_tracked is not None:
+        momentum, unbiased = norm.momentum or 0.0, variance * count / (count - 1)
+        with torch.no_grad():
+            norm.num_batches_tracked += 1
+            norm.running_mean.lerp_(mean.to(x), momentum)
+            norm.running_var.lerp_(unbiased.to(x), momentum)
+    scale = norm.weight * (variance + norm.eps).rsqrt()
+    normal = (wide - mean[:, None, None]) * scale[:, None, None] + norm.bias[:, None, None]
+    return normal.to(x.dtype)
 
 
 class Palette:
@@ -166,11 +197,17 @@ def network_colours(
     """The network's colours of placed objects, differentiable in its weights and in their masks."""
     image, n = frames.exists.nonzero(as_tuple=True)
     colours = images.new_zeros(*frames.exists.shape, images.shape[1])
-    if len(image) == 0:
+    if _objects_of_all(len(image), images, network) == 0:
         return colours
     windows = Windows(frames.geometry, image, frames.row[image, n], frames.column[image, n])
     seen = masked_windows(canvas(images, frames.geometry), windows, masks[image, n])
     return colours.index_put((image, n), network(seen))
+
+
+def _objects_of_all(count: int, images: Tensor, network: ColourNetwork) -> int:
+    """How many objects the whole batch has: with none here, but some elsewhere, the network's statistics need us."""
+    shared = network.total is not None and network.training
+    return int(network.total(images.new_tensor(count))) if shared and network.total is not None else count
 
 
 def least_squares_colours(

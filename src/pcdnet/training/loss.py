@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jaxtyping import Float
 from torch import Tensor
 
@@ -14,13 +16,15 @@ def loss_of(
     prototypes: Float[Tensor, "P h w"],
     masks: Float[Tensor, "P h w"],
     config: LossConfig,
+    whole: Callable[[Tensor], Tensor] = lambda error: error,
 ) -> Float[Tensor, ""]:
     """Mean squared error plus the weighted regularizers, on the raw prototypes and masks.
 
     The paper sums the error over the pixels of an image, and its weights on L1 and TV are meant against that sum.
-    Here everything is divided by their number, so that losses of different images can be compared.
+    Here everything is divided by their number, so that losses of different images can be compared. Of images that
+    are a part of a batch, `whole` makes their error that of all of it.
     """
-    loss = (painted - images).square().mean()
+    loss = whole((painted - images).square().mean())
     values = images[0].numel()
     if config.l1:
         loss = loss + config.l1 / values * area(prototypes)

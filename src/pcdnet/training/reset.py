@@ -9,6 +9,7 @@ value becomes a noisy copy of the one of largest error, and from then on the two
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,8 +75,10 @@ class Health:
         )
 
     @torch.no_grad()
-    def observe(self, images: Float[Tensor, "B C H W"], layers: Layers) -> None:
-        """Take one explained batch into the averages."""
+    def observe(
+        self, images: Float[Tensor, "B C H W"], layers: Layers, total: Callable[[Tensor], Tensor] = lambda own: own
+    ) -> None:
+        """Take one explained batch into the averages; `total` sums over all who have a part of it."""
         where, P = layers.placement, len(self.usage)
         image, n = where.exists.nonzero(as_tuple=True)
         prototype = where.prototype[image, n]
@@ -88,6 +91,7 @@ class Health:
         prototype = prototype.cpu()
         errors = torch.zeros(P).index_add(0, prototype, under.float().cpu())
         values = torch.zeros(P).index_add(0, prototype, where.advantage[image, n].clamp(min=0).float().cpu())
+        used, errors, values = total(torch.stack([used, errors, values]))
         self.usage.mul_(MEMORY).add_((1 - MEMORY) * used / used.sum().clamp(min=1))
         self.error.mul_(MEMORY).add_((1 - MEMORY) * errors)
         self.value.mul_(MEMORY).add_((1 - MEMORY) * values)

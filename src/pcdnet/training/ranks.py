@@ -1,0 +1,340 @@
+"""Ranks: one training in several processes, on one machine or on more, as torchrun starts them.
+
+Each rank learns from its own rows of every batch. Sums over all ranks are the same on all of them, and so is all that
+follows from them. The first rank chooses, writes and talks; what it says the others hear. Tensors and text are all that
+is exchanged, and nothing is a pickle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from safetensors.torch import load, save
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import Parameter
+
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.errors import Elsewhere, Interrupted, PcdnetError, Setting
+
+PATIENCE = 1800.0
+"""Seconds that ranks wait for each other at most: the first one chooses, validates and settles alone."""
+COMING = 300.0
+"""Seconds in which all ranks must have come."""
+GLANCE = timedelta(seconds=1)
+"""How often a rank that waits looks whether another one reported a problem, and hears signals."""
+LAST_WORDS = 5.0
+"""Seconds that a rank has to say why it went away."""
+NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""What torchrun tells every process that it starts."""
+_PROBLEM, _ENDED = "problem", "ended"
+
+Json = TypeVar("Json")
+
+
+def world_size() -> int:
+    """How many processes share the training; 1 where nothing like torchrun started this one."""
+    return _number("WORLD_SIZE") if all(os.environ.get(name) for name in NEEDED) else 1
+
+
+def present_rank() -> int:
+    """Which of them this process is; the first is 0."""
+    return _number("RANK") if world_size() > 1 else 0
+
+
+class Ranks:
+    """All processes of a training, seen from one of them. By default there is only this one, and nothing is sent."""
+
+    def __init__(self, rank: int = 0, world: int = 1, store: dist.Store | None = None) -> None:
+        self.rank, self.world, self._store = rank, world, store
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is only one."""
+        return self.world == 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one that chooses, writes and talks."""
+        return self.rank == 0
+
+    def rows(self, indices: np.ndarray) -> np.ndarray:
+        """This rank's part of a batch; those of several ranks differ by one row at most."""
+        return indices[self.rank :: self.world]
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum over all ranks, in place; it has no gradient."""
+        if not self.alone:
+            self._wait(dist.all_reduce(values, async_op=True), values)
+        return values
+
+    def sum_of(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """The sums of several tensors over all ranks, in one message."""
+        sums = self.sum(torch.cat([each.flatten() for each in tensors])).split([each.numel() for each in tensors])
+        return [values.view(each.shape).clone() for values, each in zip(sums, tensors, strict=True)]
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum over all ranks as a new tensor, through which gradients flow."""
+        return values if self.alone else _Total.apply(values, self)  # type: ignore[no-any-return, no-untyped-call]
+
+    def whole(self, part: Tensor, share: float) -> Tensor:
+        """The mean over a batch from the means over all ranks' parts of it; the gradient is that of the own part."""
+        if self.alone:
+            return part
+        part = part * share
+        return part + (self.sum(part.detach().clone()) - part.detach())
+
+    def shared_bank(self, bank: PrototypeBank) -> PrototypeBank:
+        """The bank, to which the gradients of all ranks flow back as one sum.
+
+        It must be the clamped one: what of a gradient passes a clamp depends on whether the whole of it leads back.
+        """
+        if self.alone:
+            return bank
+        given = [each for each in (bank.prototypes, bank.masks, bank.background) if each is not None]
+        shared = _Shared.apply(self, *given)  # type: ignore[no-untyped-call]
+        return PrototypeBank(*shared, *(() if bank.background is not None else (None,)))
+
+    def sum_gradients(self, parameters: Sequence[Parameter]) -> None:
+        """Give every parameter the sum of its gradients; what has none on any rank still has none, as if alone."""
+        if self.alone:
+            return
+        gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
+        known = gradients[0].new_tensor([each.grad is not None for each in parameters])
+        *sums, known = self.sum_of([*gradients, known])
+        for each, gradient, count in zip(parameters, sums, known.tolist(), strict=True):
+            each.grad = gradient if count else None
+
+    def heard(self, seconds: float, asked: bool) -> tuple[float, bool]:
+        """The first rank's clock, and whether any rank was asked to stop."""
+        if self.alone:
+            return seconds, asked
+        told = self.sum(torch.tensor([seconds if self.first else 0.0, float(asked)], dtype=torch.float64)).tolist()
+        return told[0], told[1] > 0
+
+    def meet(self) -> None:
+        """Go on when all ranks are here."""
+        self.sum(torch.zeros(1))
+
+    def said(self, value: Json) -> Json:
+        """What the first rank says, on all of them: anything that JSON can say; what the others give is ignored."""
+        if self.alone:
+            return value
+        words: Json = json.loads(self._sent(json.dumps(value).encode() if self.first else b""))
+        return words
+
+    def tensors(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The first rank's tensors, on all of them; what the others give is ignored."""
+        if self.alone:
+            return tensors
+        plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()} if self.first else {}
+        return load(self._sent(save(plain) if self.first else b""))
+
+    def files(self, files: dict[str, bytes]) -> dict[str, bytes]:
+        """The first rank's files, by name, on all of them; what the others give is ignored."""
+        return {name: self._sent(files.get(name, b"")) for name in self.said(sorted(files))}
+
+    def _sent(self, content: bytes) -> bytes:
+        """Bytes of the first rank, their number first."""
+        length = self.sum(torch.tensor([len(content) if self.first else 0]))
+        there = bytearray(content) if self.first else bytearray(int(length))
+        if not there:
+            return b""
+        values = torch.frombuffer(there, dtype=torch.uint8)
+        self._wait(dist.broadcast(values, src=0, async_op=True), values)
+        return bytes(there)
+
+    def _wait(self, work: Any, values: Tensor) -> None:
+        """Wait until all ranks did their part, or until it is clear that one of them never will."""
+        if values.is_cuda:  # nccl keeps the time itself
+            work.wait()
+            return
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                work.wait(GLANCE)
+            except RuntimeError:
+                self._raise_problem()
+                if work.is_completed():
+                    self._lost("another process of this training ended, or cannot be reached any more; go on with ")
+                if time.monotonic() > deadline:
+                    self._lost(f"another process of this training was silent for {PATIENCE / 60:.0f} minutes; go on with ")
+            else:
+                return
+
+    def _lost(self, words: str) -> None:
+        """Another rank is gone: end with what it said last, or with these words."""
+        deadline = time.monotonic() + LAST_WORDS
+        while time.monotonic() < deadline:
+            self._raise_problem()
+            time.sleep(0.05)
+        raise PcdnetError(words, Setting("resume", True))
+
+    def _raise_problem(self) -> None:
+        """End with the problem that another rank reported, if one did."""
+        problem = None
+        with suppress(RuntimeError):  # where the first rank keeps the store, it may be gone
+            if self._store is not None and self._store.check([_PROBLEM]):
+                problem = json.loads(self._store.get(_PROBLEM))
+        if problem is not None:
+            raise (Interrupted if problem["interrupted"] else PcdnetError)(*map(_part, problem["parts"]))
+
+    def _report(self, error: BaseException) -> bool:
+        """Tell all ranks why this one ends; whether the first one is going to say so, or did."""
+        if self._store is None:
+            return False
+        parts: tuple[str | Setting, ...] = (f"rank {self.rank} failed: {type(error).__name__}: {error}",)
+        if isinstance(error, PcdnetError):
+            parts = error.parts
+        words = [part if isinstance(part, str) else {"name": part.name, "value": part.value} for part in parts]
+        told = {"interrupted": isinstance(error, Interrupted | KeyboardInterrupt), "parts": words}
+        with suppress(RuntimeError):
+            if not self._store.check([_PROBLEM]):
+                self._store.set(_PROBLEM, json.dumps(told, default=str))
+        _leave()  # whoever waits for this rank hears of it at once
+        return self.first or self._is_heard()
+
+    def _is_heard(self) -> bool:
+        """Wait until the first rank ends, too."""
+        assert self._store is not None
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            try:
+                if self._store.check([_ENDED]):
+                    return True
+            except RuntimeError:  # it is gone, and its store with it
+                return True
+            time.sleep(0.05)
+        return False
+
+    def _end(self) -> None:
+        """Nothing more is said."""
+        if self._store is not None and self.first:
+            with suppress(RuntimeError):
+                self._store.set(_ENDED, "1")
+        _leave()
+
+
+ALONE = Ranks()
+"""The one process of a training that shares nothing."""
+
+
+class _Total(torch.autograd.Function):
+    """The sum over ranks. All of them use it, so its gradient is the sum of what flows back into each."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, ranks: Ranks) -> Tensor:  # type: ignore[override]
+        ctx.ranks = ranks
+        return ranks.sum(values.detach().clone())
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        return ctx.ranks.sum(gradient.clone()), None
+
+
+class _Shared(torch.autograd.Function):
+    """The same tensors, with the gradients of all ranks, in one message."""
+
+    @staticmethod
+    def forward(ctx: Any, ranks: Ranks, *values: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+        ctx.ranks = ranks
+        return tuple(value.view_as(value) for value in values)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        return None, *ctx.ranks.sum_of(gradients)
+
+
+@contextmanager
+def open_ranks(stop: Callable[[], bool], device: str = "cpu") -> Iterator[Ranks]:
+    """All processes that torchrun started for this training, until the block ends; by default only this one.
+
+    An error in the block ends all of them: the first one raises it, whoever had it, and the others `Elsewhere`. `stop`
+    ends the wait for those that have not come yet.
+    """
+    if world_size() == 1:
+        yield Ranks()
+        return
+    if dist.is_initialized():
+        raise PcdnetError("torch.distributed is in use already; call destroy_process_group() before training")
+    ranks = _joined(stop, device)
+    try:
+        yield ranks
+        ranks.meet()  # nobody leaves before all have heard everything
+    except BaseException as error:
+        if ranks._report(error) and not ranks.first and isinstance(error, PcdnetError):
+            raise Elsewhere(*error.parts) from None
+        raise
+    finally:
+        ranks._end()
+
+
+def own_device(device: str) -> str:
+    """The device of this rank: with several on one machine, `cuda` is a device of its own for each."""
+    return f"cuda:{_number('LOCAL_RANK')}" if device == "cuda" and world_size() > 1 and "LOCAL_RANK" in os.environ else device
+
+
+_trainings = 0
+"""How many trainings of this process had several ranks: each has its own part of the store."""
+
+
+def _joined(stop: Callable[[], bool], device: str) -> Ranks:
+    """Wait for all ranks, and connect them."""
+    global _trainings
+    rank, world = present_rank(), world_size()
+    host, port = os.environ["MASTER_ADDR"], _number("MASTER_PORT")
+    theirs = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun keeps the store itself
+    attempt, _trainings = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), _trainings + 1
+    try:
+        whole = dist.TCPStore(host, port, world, rank == 0 and not theirs, timedelta(seconds=COMING), multi_tenant=True)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise PcdnetError(f"the processes of this training cannot meet at {host}:{port}: {reason}") from None
+    store = dist.PrefixStore(f"pcdnet/{attempt}/{_trainings}", whole)
+    ranks = Ranks(rank, world, store)
+    deadline = time.monotonic() + COMING
+    there = store.add("there", 1)
+    while there < world:
+        ranks._raise_problem()
+        if stop():
+            raise Interrupted("stopped before training began")
+        if time.monotonic() > deadline:
+            raise PcdnetError(f"{there} of {world} processes came within {COMING / 60:.0f} minutes; start all of them")
+        time.sleep(0.02)
+        there = store.add("there", 0)
+    backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
+    dist.init_process_group(
+        backend, store=store, rank=rank, world_size=world, timeout=timedelta(seconds=PATIENCE + COMING)
+    )
+    return ranks
+
+
+def _leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def _number(name: str) -> int:
+    """A number of the environment."""
+    text = os.environ.get(name, "")
+    if not text.isascii() or not text.isdigit():
+        raise PcdnetError(f"{name} is {text!r} in the environment, and no number; start training with torchrun")
+    return int(text)
+
+
+def _part(part: Any) -> str | Setting:
+    """A piece of another rank's message."""
+    if isinstance(part, str):
+        return part
+    value = part["value"]
+    return Setting(part["name"], tuple(value) if isinstance(value, list) else value)
