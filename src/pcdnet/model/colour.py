@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 
 import torch
@@ -14,6 +13,7 @@ from torch.nn.functional import batch_norm, relu
 from pcdnet.model.evidence import Evidence, Quadratics, best_colour, colour_coefficients, occluded
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.plan import SearchPlan
+from pcdnet.model.sharing import WHOLE, Sharing
 from pcdnet.model.windows import Frames, Windows, canvas
 
 TIE = 1e-3
@@ -21,10 +21,6 @@ TIE = 1e-3
 exact than that. Then the place decides, not the number of the prototype, and all banks of the same shapes agree."""
 COLOURED_AT_ONCE = 4
 """Candidates of one image that the network colours in one go."""
-
-
-Total = Callable[[Tensor], Tensor]
-"""Sums a tensor over all processes that share a batch; gradients flow through."""
 
 
 class ColourNetwork(nn.Module):
@@ -40,8 +36,6 @@ class ColourNetwork(nn.Module):
         self.second = nn.Conv2d(width, width, 3, padding=1)
         self.second_norm = nn.BatchNorm2d(width)
         self.head = nn.Linear(width, channels)
-        self.total: Total | None = None
-        """In training, what sums over all who have a part of the batch; None where nobody shares it."""
 
     def forward(self, masked: Float[Tensor, "n C h w"], *, frozen: bool = False) -> Float[Tensor, "n C"]:
         """Colours of masked windows; `frozen` leaves the running statistics alone in training too."""
@@ -49,33 +43,9 @@ class ColourNetwork(nn.Module):
         for layer, norm in ((self.first, self.first_norm), (self.second, self.second_norm)):
             x = relu(layer(x))
             fixed = norm.running_mean, norm.running_var, norm.weight, norm.bias
-            if frozen:
-                x = batch_norm(x, *fixed, eps=norm.eps)
-            else:
-                x = norm(x) if self.total is None or not self.training else norm_of_all(x, norm, self.total)
+            x = batch_norm(x, *fixed, eps=norm.eps) if frozen else norm(x)
         colours: Tensor = self.head(x.mean(dim=(-2, -1)))
         return colours
-
-
-def norm_of_all(x: Float[Tensor, "n C h w"], norm: nn.BatchNorm2d, total: Total) -> Float[Tensor, "n C h w"]:
-    """Batch normalisation in training by the statistics of a batch of which others have parts; own ones may be empty.
-
-    Sums are in double precision, since the variance is the small difference of two of them.
-    """
-    wide = x.double()
-    count = x.new_full((1,), x.numel() / x.shape[1], dtype=torch.float64)
-    sums = total(torch.cat([count, wide.sum(dim=(0, 2, 3)), wide.square().sum(dim=(0, 2, 3))]))
-    count, (mean, squares) = sums[0].detach(), (sums[1:] / sums[0].detach()).chunk(2)
-    variance = squares - mean.square()
-    if norm.running_mean is not None and norm.running_var is not None and norm.num_batches_tracked is not None:
-        momentum, unbiased = norm.momentum or 0.0, variance * count / (count - 1)
-        with torch.no_grad():
-            norm.num_batches_tracked += 1
-            norm.running_mean.lerp_(mean.to(x), momentum)
-            norm.running_var.lerp_(unbiased.to(x), momentum)
-    scale = norm.weight * (variance + norm.eps).rsqrt()
-    normal = (wide - mean[:, None, None]) * scale[:, None, None] + norm.bias[:, None, None]
-    return normal.to(x.dtype)
 
 
 class Palette:
@@ -192,22 +162,26 @@ def masked_windows(
 
 
 def network_colours(
-    images: Float[Tensor, "B C H W"], masks: Float[Tensor, "B N h w"], frames: Frames, network: ColourNetwork
+    images: Float[Tensor, "B C H W"],
+    masks: Float[Tensor, "B N h w"],
+    frames: Frames,
+    network: ColourNetwork,
+    sharing: Sharing = WHOLE,
 ) -> Float[Tensor, "B N C"]:
-    """The network's colours of placed objects, differentiable in its weights and in their masks."""
+    """The network's colours of placed objects, differentiable in its weights and in their masks.
+
+    Its statistics are those of all objects of the whole batch, so it is shown all of them.
+    """
+    everywhere = sharing.gathered(frames.exists)
+    colours = images.new_zeros(*everywhere.shape, images.shape[1])
+    if not everywhere.any():
+        return sharing.own(colours)
     image, n = frames.exists.nonzero(as_tuple=True)
-    colours = images.new_zeros(*frames.exists.shape, images.shape[1])
-    if _objects_of_all(len(image), images, network) == 0:
-        return colours
     windows = Windows(frames.geometry, image, frames.row[image, n], frames.column[image, n])
     seen = masked_windows(canvas(images, frames.geometry), windows, masks[image, n])
-    return colours.index_put((image, n), network(seen))
-
-
-def _objects_of_all(count: int, images: Tensor, network: ColourNetwork) -> int:
-    """How many objects the whole batch has: with none here, but some elsewhere, the network's statistics need us."""
-    shared = network.total is not None and network.training
-    return int(network.total(images.new_tensor(count))) if shared and network.total is not None else count
+    # Channels stay last in memory: laid out otherwise, convolutions would round otherwise.
+    seen = sharing.objects(seen.permute(0, 2, 3, 1), frames.exists, everywhere).permute(0, 3, 1, 2)
+    return sharing.own(colours.index_put(everywhere.nonzero(as_tuple=True), network(seen)))
 
 
 def least_squares_colours(

@@ -19,6 +19,7 @@ from pcdnet.config import Config
 from pcdnet.errors import Interrupted, PcdnetError, Setting
 from pcdnet.model.engine import Layers
 from pcdnet.model.network import PCDNet
+from pcdnet.model.sharing import WHOLE
 from pcdnet.model.storage import fill
 from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
@@ -29,7 +30,7 @@ from pcdnet.training.foreground import largest_objects
 from pcdnet.training.initialization import init_from_images
 from pcdnet.training.loss import loss_of
 from pcdnet.training.noise import noisy_bank
-from pcdnet.training.ranks import ALONE, Ranks
+from pcdnet.training.ranks import ALONE, Ranks, SharedBatch
 from pcdnet.training.reset import Event, Health, reset_prototypes
 from pcdnet.training.standing import first_background
 
@@ -105,8 +106,7 @@ class Trainer:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.train.seed)  # the colour network's first weights
             self._model = PCDNet(config.model, size).to(device).train()
-        if self._model.colour is not None and not ranks.alone:
-            self._model.colour.total = ranks.total
+        self._sharing = WHOLE if ranks.alone else SharedBatch(ranks, config.train.batch)
         self._model.learned_size = scenes.images.shape[1], scenes.images.shape[2]
         self._optimizer = torch.optim.Adam(self._groups(), lr=config.train.learning_rate)
         self._epoch, self._order = -1, np.arange(0)
@@ -235,8 +235,6 @@ class Trainer:
 
     def finished(self) -> PCDNet:
         """The best model, in evaluation mode."""
-        if self._model.colour is not None:
-            self._model.colour.total = None
         self._model.load_state_dict(self._best)
         return self._model.eval()
 
@@ -255,19 +253,15 @@ class Trainer:
         for group in optimizer.param_groups:
             group["lr"] = rate * group["lr_scale"]
         images = model.seen(self._batch(step))
-        bank = ranks.shared_bank(noisy_bank(model, train, step, share, rng))
-        layers = model(images, bank)
-        part = len(images) / train.batch
+        layers = model(images, noisy_bank(model, train, step, share, rng), self._sharing)
         prices = *self._priced(layers), self._config.loss
-        loss = loss_of(images, layers.reconstruction, *prices, lambda error: ranks.whole(error, part))
+        loss = loss_of(images, layers.reconstruction, *prices, self._sharing)
         if not torch.isfinite(loss):
             raise self._diverged(loss.item())
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        if model.colour is not None:
-            ranks.sum_gradients(list(model.colour.parameters()))
         optimizer.step()
-        health.observe(images, layers, ranks.sum)
+        health.observe(images, layers, self._sharing)
         due = train.reset_every and step >= FIRST_RESET and step % train.reset_every == 0 and share < train.reset_until
         if not due:
             return loss.item(), rate, ()
@@ -293,9 +287,8 @@ class Trainer:
         if self._config.train.init != "shapes":
             return model.prototypes, model.masks
         chosen = torch.zeros(len(model.masks), 1, 1, dtype=torch.bool, device=self._device)
-        chosen[layers.placement.prototype[layers.placement.exists]] = True
-        if not self._ranks.alone:  # whichever rank has the image that shows it
-            chosen = self._ranks.sum(chosen.float()) > 0
+        everywhere = self._sharing.gathered(layers.placement.exists)
+        chosen[self._sharing.gathered(layers.placement.prototype)[everywhere]] = True
         prototypes, masks = (torch.where(chosen, each, each.detach()) for each in (model.prototypes, model.masks))
         return prototypes, masks
 
@@ -315,7 +308,8 @@ class Trainer:
         if epoch != self._epoch:
             self._epoch = epoch
             self._order = np.random.default_rng((self._config.train.seed, epoch)).permutation(count)
-        pixels = self._images[self._ranks.rows(self._order[place * batch : (place + 1) * batch])]
+        rows = self._sharing.rows(self._order[place * batch : (place + 1) * batch])
+        pixels = self._images[rows]
         return torch.from_numpy(pixels).to(self._device).permute(0, 3, 1, 2).float().div_(255)
 
     def _validate(self) -> Evaluation | None:

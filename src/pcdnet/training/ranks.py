@@ -21,10 +21,9 @@ import torch.distributed as dist
 from safetensors.torch import load, save
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import Parameter
 
-from pcdnet.model.bank import PrototypeBank
 from pcdnet.errors import Elsewhere, Interrupted, PcdnetError, Setting
+from pcdnet.model.sharing import Sharing
 
 PATIENCE = 1800.0
 """Seconds that ranks wait for each other at most: the first one chooses, validates and settles alone."""
@@ -39,6 +38,7 @@ NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _PROBLEM, _ENDED = "problem", "ended"
 
 Json = TypeVar("Json")
+Rows = TypeVar("Rows", Tensor, np.ndarray)
 
 
 def world_size() -> int:
@@ -67,52 +67,21 @@ class Ranks:
         """Whether this is the one that chooses, writes and talks."""
         return self.rank == 0
 
-    def rows(self, indices: np.ndarray) -> np.ndarray:
-        """This rank's part of a batch; those of several ranks differ by one row at most."""
-        return indices[self.rank :: self.world]
-
     def sum(self, values: Tensor) -> Tensor:
         """The sum over all ranks, in place; it has no gradient."""
         if not self.alone:
             self._wait(dist.all_reduce(values, async_op=True), values)
         return values
 
-    def sum_of(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """The sums of several tensors over all ranks, in one message."""
-        sums = self.sum(torch.cat([each.flatten() for each in tensors])).split([each.numel() for each in tensors])
-        return [values.view(each.shape).clone() for values, each in zip(sums, tensors, strict=True)]
-
-    def total(self, values: Tensor) -> Tensor:
-        """The sum over all ranks as a new tensor, through which gradients flow."""
-        return values if self.alone else _Total.apply(values, self)  # type: ignore[no-any-return, no-untyped-call]
-
-    def whole(self, part: Tensor, share: float) -> Tensor:
-        """The mean over a batch from the means over all ranks' parts of it; the gradient is that of the own part."""
-        if self.alone:
-            return part
-        part = part * share
-        return part + (self.sum(part.detach().clone()) - part.detach())
-
-    def shared_bank(self, bank: PrototypeBank) -> PrototypeBank:
-        """The bank, to which the gradients of all ranks flow back as one sum.
-
-        It must be the clamped one: what of a gradient passes a clamp depends on whether the whole of it leads back.
-        """
-        if self.alone:
-            return bank
-        given = [each for each in (bank.prototypes, bank.masks, bank.background) if each is not None]
-        shared = _Shared.apply(self, *given)  # type: ignore[no-untyped-call]
-        return PrototypeBank(*shared, *(() if bank.background is not None else (None,)))
-
-    def sum_gradients(self, parameters: Sequence[Parameter]) -> None:
-        """Give every parameter the sum of its gradients; what has none on any rank still has none, as if alone."""
-        if self.alone:
-            return
-        gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
-        known = gradients[0].new_tensor([each.grad is not None for each in parameters])
-        *sums, known = self.sum_of([*gradients, known])
-        for each, gradient, count in zip(parameters, sums, known.tolist(), strict=True):
-            each.grad = gradient if count else None
+    def rows_of_all(self, own: Tensor, count: int) -> Tensor:
+        """From the rows r, r + world, ... of each rank r the first `count` of all."""
+        most = -(-count // self.world)
+        kind = torch.uint8 if own.dtype == torch.bool else own.dtype
+        mine = own.new_zeros(most, *own.shape[1:], dtype=kind)
+        mine[: len(own)] = own
+        parts = [torch.empty_like(mine) for _ in range(self.world)]
+        self._wait(dist.all_gather(parts, mine, async_op=True), mine)
+        return torch.stack(parts, dim=1).flatten(0, 1)[:count].to(own.dtype)
 
     def heard(self, seconds: float, asked: bool) -> tuple[float, bool]:
         """The first rank's clock, and whether any rank was asked to stop."""
@@ -228,31 +197,63 @@ ALONE = Ranks()
 """The one process of a training that shares nothing."""
 
 
-class _Total(torch.autograd.Function):
-    """The sum over ranks. All of them use it, so its gradient is the sum of what flows back into each."""
+class SharedBatch(Sharing):
+    """A batch whose rows go round: with two ranks the first one has those of even numbers."""
+
+    def __init__(self, ranks: Ranks, batch: int) -> None:
+        self._ranks, self._batch = ranks, batch
+
+    @property
+    def alone(self) -> bool:
+        return False
+
+    def rows(self, whole: Rows) -> Rows:
+        return whole[self._ranks.rank :: self._ranks.world]
+
+    def error(self, squares: Tensor) -> Tensor:
+        part = squares.sum() / (squares[0].numel() * self._batch)
+        return part + (self._ranks.sum(part.detach().clone()) - part.detach())
+
+    def gathered(self, own: Tensor) -> Tensor:
+        return _Gathered.apply(own, self)  # type: ignore[no-any-return, no-untyped-call]
+
+    def own(self, whole: Tensor) -> Tensor:
+        return _Own.apply(whole, self)  # type: ignore[no-any-return, no-untyped-call]
+
+    def spread(self, one: Tensor) -> Tensor:
+        return self.own(one.expand(self._batch, *one.shape[1:])) if one.requires_grad else one
+
+    def of_all(self, own: Tensor) -> Tensor:
+        """The rows of all ranks, in the order of the batch."""
+        return self._ranks.rows_of_all(own.detach(), self._batch)
+
+
+class _Gathered(torch.autograd.Function):
+    """Own rows to those of all ranks; the gradient is known for all of them, and ours is ours."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, ranks: Ranks) -> Tensor:  # type: ignore[override]
-        ctx.ranks = ranks
-        return ranks.sum(values.detach().clone())
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        return ctx.ranks.sum(gradient.clone()), None
-
-
-class _Shared(torch.autograd.Function):
-    """The same tensors, with the gradients of all ranks, in one message."""
-
-    @staticmethod
-    def forward(ctx: Any, ranks: Ranks, *values: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
-        ctx.ranks = ranks
-        return tuple(value.view_as(value) for value in values)
+    def forward(ctx: Any, own: Tensor, batch: SharedBatch) -> Tensor:  # type: ignore[override]
+        ctx.batch = batch
+        return batch.of_all(own)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        return None, *ctx.ranks.sum_of(gradients)
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        return ctx.batch.rows(gradient).contiguous(), None
+
+
+class _Own(torch.autograd.Function):
+    """Rows that all ranks have to own ones; what flows back into those of all ranks is gathered."""
+
+    @staticmethod
+    def forward(ctx: Any, whole: Tensor, batch: SharedBatch) -> Tensor:  # type: ignore[override]
+        ctx.batch = batch
+        return batch.rows(whole).contiguous()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        return ctx.batch.of_all(gradient), None
 
 
 @contextmanager
