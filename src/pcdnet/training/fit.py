@@ -32,8 +32,9 @@ from pcdnet.training.automatic import Choice, choose
 from pcdnet.training.backdrop import pixel_noise
 from pcdnet.training.colours import with_colours
 from pcdnet.training.display import TrainingDisplay
+from pcdnet.training.launch import own_device
 from pcdnet.training.loop import Progress, Trainer
-from pcdnet.training.ranks import Ranks, open_ranks, own_device
+from pcdnet.training.ranks import Ranks, open_ranks
 from pcdnet.training.settling import settle
 from pcdnet.training.verdict import judge_images
 
@@ -169,7 +170,9 @@ def _followed(
     """Learn what the first rank learns: another rank's part of the work; the model in the end is the first one's."""
     terms: Any = ranks.said(None)
     if terms is not None:
-        sides = {name: tuple(side) if isinstance(side, list) else side for name, side in terms["view"].items()}
+        sides: dict[str, Any] = {
+            name: tuple(side) if isinstance(side, list) else side for name, side in terms["view"].items()
+        }
         data, config = terms["data"] if data is None else data, Config.from_toml(terms["config"])
         if data is None:
             raise PcdnetError("there is nothing to learn from; give ", Setting("data"))

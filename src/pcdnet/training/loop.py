@@ -206,7 +206,8 @@ class Trainer:
             state.step += 1
             state.seconds, _ = ranks.heard(before + time.perf_counter() - start, asked=False)
             last = state.step == train.steps or self._share() >= 1
-            validation = self._validate() if last or state.step % train.validate_every == 0 else None
+            due = last or state.step % train.validate_every == 0
+            validation = self._validate() if due and ranks.first else None  # the others wait for it
             state.seconds, asked = ranks.heard(before + time.perf_counter() - start, stop())
             progress = self._progress(loss, validation, events)
             self._log(progress, rate, last)
@@ -219,7 +220,7 @@ class Trainer:
                 watched = now
             if asked and not last:
                 raise Interrupted(f"stopped after step {state.step} of {train.steps}; ", *self._how_to_go_on())
-        if state.best == -math.inf:  # the time was over before the first validation
+        if state.best == -math.inf and ranks.first:  # the time was over before the first validation
             self._validate()
             self._save()
 
@@ -312,10 +313,8 @@ class Trainer:
         pixels = self._images[rows]
         return torch.from_numpy(pixels).to(self._device).permute(0, 3, 1, 2).float().div_(255)
 
-    def _validate(self) -> Evaluation | None:
-        """Score the model; keep it if it is the best. Only the first rank does, and the others wait."""
-        if not self._ranks.first:
-            return None
+    def _validate(self) -> Evaluation:
+        """Score the model; keep it if it is the best."""
         found = evaluate(self._model, self._validation, refined=False)
         # By the error, not by the labels: the model is chosen as it is trained, without looking at the ground truth.
         if -found.mse >= self._state.best:

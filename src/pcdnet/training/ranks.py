@@ -10,20 +10,21 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 import torch.distributed as dist
+from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]
 from safetensors.torch import load, save
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from pcdnet.errors import Elsewhere, Interrupted, PcdnetError, Setting
-from pcdnet.model.sharing import Sharing
+from pcdnet.model.sharing import Rows, Sharing
+from pcdnet.training.launch import number, present_rank, world_size
 
 PATIENCE = 1800.0
 """Seconds that ranks wait for each other at most: the first one chooses, validates and settles alone."""
@@ -33,28 +34,17 @@ GLANCE = timedelta(seconds=1)
 """How often a rank that waits looks whether another one reported a problem, and hears signals."""
 LAST_WORDS = 5.0
 """Seconds that a rank has to say why it went away."""
-NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-"""What torchrun tells every process that it starts."""
+EXPECTED = (PcdnetError, KeyboardInterrupt, MemoryError, OSError)
+"""Errors of which a sentence says all; of others the process that had them shows more."""
 _PROBLEM, _ENDED = "problem", "ended"
 
 Json = TypeVar("Json")
-Rows = TypeVar("Rows", Tensor, np.ndarray)
-
-
-def world_size() -> int:
-    """How many processes share the training; 1 where nothing like torchrun started this one."""
-    return _number("WORLD_SIZE") if all(os.environ.get(name) for name in NEEDED) else 1
-
-
-def present_rank() -> int:
-    """Which of them this process is; the first is 0."""
-    return _number("RANK") if world_size() > 1 else 0
 
 
 class Ranks:
     """All processes of a training, seen from one of them. By default there is only this one, and nothing is sent."""
 
-    def __init__(self, rank: int = 0, world: int = 1, store: dist.Store | None = None) -> None:
+    def __init__(self, rank: int = 0, world: int = 1, store: Store | None = None) -> None:
         self.rank, self.world, self._store = rank, world, store
 
     @property
@@ -136,7 +126,7 @@ class Ranks:
                 if work.is_completed():
                     self._lost("another process of this training ended, or cannot be reached any more; go on with ")
                 if time.monotonic() > deadline:
-                    self._lost(f"another process of this training was silent for {PATIENCE / 60:.0f} minutes; go on with ")
+                    self._lost(f"another process of this training was silent for too long; go on with ")
             else:
                 return
 
@@ -161,10 +151,7 @@ class Ranks:
         """Tell all ranks why this one ends; whether the first one is going to say so, or did."""
         if self._store is None:
             return False
-        parts: tuple[str | Setting, ...] = (f"rank {self.rank} failed: {type(error).__name__}: {error}",)
-        if isinstance(error, PcdnetError):
-            parts = error.parts
-        words = [part if isinstance(part, str) else {"name": part.name, "value": part.value} for part in parts]
+        words = [part if isinstance(part, str) else {"name": part.name, "value": part.value} for part in _parts(error)]
         told = {"interrupted": isinstance(error, Interrupted | KeyboardInterrupt), "parts": words}
         with suppress(RuntimeError):
             if not self._store.check([_PROBLEM]):
@@ -232,13 +219,13 @@ class _Gathered(torch.autograd.Function):
     """Own rows to those of all ranks; the gradient is known for all of them, and ours is ours."""
 
     @staticmethod
-    def forward(ctx: Any, own: Tensor, batch: SharedBatch) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, own: Tensor, batch: SharedBatch) -> Tensor:
         ctx.batch = batch
         return batch.of_all(own)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         return ctx.batch.rows(gradient).contiguous(), None
 
 
@@ -246,13 +233,13 @@ class _Own(torch.autograd.Function):
     """Rows that all ranks have to own ones; what flows back into those of all ranks is gathered."""
 
     @staticmethod
-    def forward(ctx: Any, whole: Tensor, batch: SharedBatch) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, whole: Tensor, batch: SharedBatch) -> Tensor:
         ctx.batch = batch
         return batch.rows(whole).contiguous()
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         return ctx.batch.of_all(gradient), None
 
 
@@ -273,16 +260,12 @@ def open_ranks(stop: Callable[[], bool], device: str = "cpu") -> Iterator[Ranks]
         yield ranks
         ranks.meet()  # nobody leaves before all have heard everything
     except BaseException as error:
-        if ranks._report(error) and not ranks.first and isinstance(error, PcdnetError):
-            raise Elsewhere(*error.parts) from None
+        heard = ranks._report(error)
+        if heard and not ranks.first and isinstance(error, EXPECTED):
+            raise Elsewhere(*_parts(error)) from None
         raise
     finally:
         ranks._end()
-
-
-def own_device(device: str) -> str:
-    """The device of this rank: with several on one machine, `cuda` is a device of its own for each."""
-    return f"cuda:{_number('LOCAL_RANK')}" if device == "cuda" and world_size() > 1 and "LOCAL_RANK" in os.environ else device
 
 
 _trainings = 0
@@ -293,15 +276,15 @@ def _joined(stop: Callable[[], bool], device: str) -> Ranks:
     """Wait for all ranks, and connect them."""
     global _trainings
     rank, world = present_rank(), world_size()
-    host, port = os.environ["MASTER_ADDR"], _number("MASTER_PORT")
+    host, port = os.environ["MASTER_ADDR"], number("MASTER_PORT")
     theirs = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun keeps the store itself
     attempt, _trainings = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), _trainings + 1
     try:
-        whole = dist.TCPStore(host, port, world, rank == 0 and not theirs, timedelta(seconds=COMING), multi_tenant=True)
+        whole = TCPStore(host, port, world, rank == 0 and not theirs, timedelta(seconds=COMING), multi_tenant=True)
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         raise PcdnetError(f"the processes of this training cannot meet at {host}:{port}: {reason}") from None
-    store = dist.PrefixStore(f"pcdnet/{attempt}/{_trainings}", whole)
+    store = PrefixStore(f"pcdnet/{attempt}/{_trainings}", whole)
     ranks = Ranks(rank, world, store)
     deadline = time.monotonic() + COMING
     there = store.add("there", 1)
@@ -325,12 +308,13 @@ def _leave() -> None:
         dist.destroy_process_group()
 
 
-def _number(name: str) -> int:
-    """A number of the environment."""
-    text = os.environ.get(name, "")
-    if not text.isascii() or not text.isdigit():
-        raise PcdnetError(f"{name} is {text!r} in the environment, and no number; start training with torchrun")
-    return int(text)
+def _parts(error: BaseException) -> tuple[str | Setting, ...]:
+    """An error in the pieces of a message."""
+    if isinstance(error, PcdnetError):
+        return error.parts
+    if isinstance(error, KeyboardInterrupt):
+        return "training was stopped at once; go on with ", Setting("resume", True)
+    return (f"process {present_rank()} failed: {type(error).__name__}: {error}",)
 
 
 def _part(part: Any) -> str | Setting:
