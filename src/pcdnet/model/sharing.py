@@ -2,8 +2,8 @@
 
 The search and the painting of an image need no other image. What is summed or averaged over images, a gradient or the
 statistics of the colour network, is gathered image by image first, and then every process sums all of it in the order
-of the batch. So it does not matter how many of them there are: the sums are the same to the last bit, and so is all that
-is learned. Sums of sums are not, and by one bit near ties flip, until two trainings have little in common.
+of the batch. So it does not matter how many of them there are: the sums are the same to the last bit, and so is what is
+learned. Sums of sums are not, and by one bit near ties flip, until two trainings have little in common.
 """
 
 from __future__ import annotations

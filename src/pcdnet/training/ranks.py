@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,10 +18,10 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]
 from safetensors.torch import load, save
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]
 
 from pcdnet.errors import Elsewhere, Interrupted, PcdnetError, Setting
 from pcdnet.model.sharing import Rows, Sharing
@@ -126,7 +127,7 @@ class Ranks:
                 if work.is_completed():
                     self._lost("another process of this training ended, or cannot be reached any more; go on with ")
                 if time.monotonic() > deadline:
-                    self._lost(f"another process of this training was silent for too long; go on with ")
+                    self._lost("another process of this training was silent for too long; go on with ")
             else:
                 return
 
@@ -255,6 +256,7 @@ def open_ranks(stop: Callable[[], bool], device: str = "cpu") -> Iterator[Ranks]
         return
     if dist.is_initialized():
         raise PcdnetError("torch.distributed is in use already; call destroy_process_group() before training")
+    hook = sys.excepthook  # torch.distributed puts its own in front of it each time
     ranks = _joined(stop, device)
     try:
         yield ranks
@@ -266,6 +268,7 @@ def open_ranks(stop: Callable[[], bool], device: str = "cpu") -> Iterator[Ranks]
         raise
     finally:
         ranks._end()
+        sys.excepthook = hook
 
 
 _trainings = 0
