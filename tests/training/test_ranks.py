@@ -120,7 +120,7 @@ def test_an_error_on_any_rank_ends_all_with_one_sentence(together: tuple[Path, l
     ],
 )
 def test_what_torchrun_cannot_do_is_said_once(arguments: list[str], words: str, tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
+    program = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(
         [*program, "-m", "pcdnet", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )

@@ -280,6 +280,8 @@ def _joined(stop: Callable[[], bool], device: str) -> Ranks:
     global _trainings
     rank, world = present_rank(), world_size()
     host, port = os.environ["MASTER_ADDR"], number("MASTER_PORT")
+    if port == 0:
+        raise PcdnetError("MASTER_PORT is 0, where no process can meet another; start torchrun with --standalone")
     theirs = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun keeps the store itself
     attempt, _trainings = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), _trainings + 1
     try:
