@@ -100,7 +100,7 @@ def learn(out: Path, colour: str, steps: int, count: int, until: int | None) -> 
         noted["images_per_second"] = progress.images_per_second
         log(trainer, progress, rate, last)
 
-    Trainer._log = note  # type: ignore[method-assign]
+    Trainer._log = note  # type: ignore[method-assign,assignment]
     with suppress(Interrupted, Elsewhere):
         fit(
             Scenes(images=made.images, labels=made.labels, name="tetrominoes"),
@@ -119,7 +119,7 @@ def learn(out: Path, colour: str, steps: int, count: int, until: int | None) -> 
 def difference(one: dict[str, Any], other: dict[str, Any]) -> float:
     """The largest relative difference of the losses of any step."""
     pairs = zip(one["losses"], other["losses"], strict=True)
-    return max(abs(a - b) / a for a, b in pairs)
+    return max(float(abs(a - b) / a) for a, b in pairs)
 
 
 def scored(folder: Path) -> float | None:

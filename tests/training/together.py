@@ -19,6 +19,7 @@ from pcdnet import files
 from pcdnet.config import Config
 from pcdnet.data import tetrominoes
 from pcdnet.errors import PcdnetError
+from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training import loop
 from pcdnet.training.fit import fit
@@ -76,13 +77,14 @@ def forbidden(*_: object, **__: object) -> None:
 
 def main(folder: Path) -> None:
     """Everything, in the same order on both ranks."""
-    rank, told = int(os.environ["RANK"]), {}
+    rank = int(os.environ["RANK"])
+    told: dict[str, Any] = {}
     for name in ("broadcast_object_list", "all_gather_object", "gather_object", "scatter_object_list"):
         setattr(dist, name, forbidden)
-    torch.save = torch.load = forbidden  # type: ignore[assignment]
+    torch.save = torch.load = forbidden
     if rank > 0:
         files.whole_file = forbidden  # type: ignore[assignment]
-        loop.RunFolder.log = loop.RunFolder._save = forbidden  # type: ignore[method-assign,assignment]
+        RunFolder.log = RunFolder._save = forbidden  # type: ignore[method-assign]
     loop.FIRST_RESET = FIRST_RESET
     for name, config in (("closed", SMALL), ("network", NETWORK), ("shapes", SHAPES)):
         told[name] = learn(folder / name, config)
