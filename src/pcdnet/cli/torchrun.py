@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 
-from pcdnet.errors import Elsewhere, PcdnetError, Setting
+from pcdnet.errors import Elsewhere, Interrupted, PcdnetError, Setting
 from pcdnet.training.launch import world_size
 
 HELP = {"--help", "-h", "--version"}
@@ -37,9 +38,6 @@ def take_part(arguments: Sequence[str]) -> int:
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     early.add_argument("--device", default="cpu")
     given, _ = early.parse_known_args(arguments)
-    try:
-        with stop_on_signal(quiet=True) as stop:
-            fit(device=given.device, quiet=True, stop=stop)
-    except Elsewhere:
-        pass
+    with suppress(Elsewhere, Interrupted, KeyboardInterrupt), stop_on_signal(quiet=True) as stop:
+        fit(device=given.device, quiet=True, stop=stop)
     return 0
