@@ -60,3 +60,7 @@ class Unwritable(PcdnetError):
 
 class Interrupted(PcdnetError):
     """Training was asked to stop, and did so after the step it was in."""
+
+
+class Elsewhere(PcdnetError):
+    """Training in several processes ended in all of them; the first one says why, and the others need not."""

@@ -30,10 +30,12 @@ from pcdnet.cli.merge import Merge
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.runs import Runs
 from pcdnet.cli.serve import Serve
+from pcdnet.cli.torchrun import check_alone, take_part
 from pcdnet.cli.train import Train, with_defaults, with_new_names
 from pcdnet.cli.tune import Tune
 from pcdnet.data.notes import printable
 from pcdnet.errors import Interrupted, PcdnetError
+from pcdnet.training.launch import present_rank
 
 
 class Command(Protocol):
@@ -72,6 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code = None
     try:
         try:
+            if present_rank() > 0:
+                return take_part(arguments)
+            check_alone(arguments)
             if arguments == ["--version"]:
                 import pcdnet
 

@@ -28,14 +28,19 @@ def interrupted_by_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """Give a function that tells whether the work should end; within the block the first signal only asks for it."""
+def stop_on_signal(*, quiet: bool = False) -> Iterator[Callable[[], bool]]:
+    """Give a function that tells whether the work should end; within the block the first signal only asks for it.
+
+    That is said on stderr, unless it is `quiet`.
+    """
     asked: list[int] = []
 
     def handle(number: int, _: FrameType | None) -> None:
         if asked:
             raise KeyboardInterrupt
         asked.append(number)
+        if quiet:
+            return
         # Not print: the signal may have come in the middle of one, which must not be entered twice.
         os.write(2, b"\nfinishing the step; Ctrl-C again stops at once\n")
 

@@ -97,9 +97,11 @@ class Train(ViewOptions):
     def run(self) -> int:
         """Run the command; the exit code says whether anything was learned."""
         from pcdnet.cli.seeds import train_side_by_side
+        from pcdnet.cli.torchrun import check_one_seed
         from pcdnet.training.seeds import SEEDS
 
         if self.seeds is not None or self.jobs is not None or (self.resume and (self.out / SEEDS).is_file()):
+            check_one_seed(self.seeds)
             return train_side_by_side(self)
         return self.run_one()
 

@@ -14,6 +14,7 @@ from pcdnet.model.evidence import Evidence, Quadratics, best_colour, colour_coef
 from pcdnet.model.lockstep import in_lockstep
 from pcdnet.model.peaks import Candidates, working_bytes
 from pcdnet.model.plan import SearchPlan
+from pcdnet.model.sharing import WHOLE, Sharing
 from pcdnet.model.windows import Frames, Windows, canvas
 
 TIE = 1e-3
@@ -179,16 +180,26 @@ def masked_windows(
 
 
 def network_colours(
-    images: Float[Tensor, "B C H W"], masks: Float[Tensor, "B N h w"], frames: Frames, network: ColourNetwork
+    images: Float[Tensor, "B C H W"],
+    masks: Float[Tensor, "B N h w"],
+    frames: Frames,
+    network: ColourNetwork,
+    sharing: Sharing = WHOLE,
 ) -> Float[Tensor, "B N C"]:
-    """The network's colours of placed objects, differentiable in its weights and in their masks."""
+    """The network's colours of placed objects, differentiable in its weights and in their masks.
+
+    Its statistics are those of all objects of the whole batch, so it is shown all of them.
+    """
+    everywhere = sharing.gathered(frames.exists)
+    colours = images.new_zeros(*everywhere.shape, images.shape[1])
+    if not everywhere.any():
+        return sharing.own(colours)
     image, n = frames.exists.nonzero(as_tuple=True)
-    colours = images.new_zeros(*frames.exists.shape, images.shape[1])
-    if len(image) == 0:
-        return colours
     windows = Windows(frames.geometry, image, frames.row[image, n], frames.column[image, n])
     seen = masked_windows(canvas(images, frames.geometry), windows, masks[image, n])
-    return colours.index_put((image, n), network(seen))
+    # Channels stay last in memory: laid out otherwise, convolutions would round otherwise.
+    seen = sharing.objects(seen.permute(0, 2, 3, 1), frames.exists, everywhere).permute(0, 3, 1, 2)
+    return sharing.own(colours.index_put(everywhere.nonzero(as_tuple=True), network(seen)))
 
 
 def least_squares_colours(

@@ -24,6 +24,7 @@ from pcdnet.model.placement import Placement, in_front, kept, reported, shifted,
 from pcdnet.model.plan import PlanCache, SearchPlan
 from pcdnet.model.refinement import better, refine, unexplained
 from pcdnet.model.selection import Selection, SelectionInput, replaced, select, subset
+from pcdnet.model.sharing import WHOLE, Sharing
 from pcdnet.model.windows import window_sums
 
 DEEPER_PEAKS = 4
@@ -126,10 +127,10 @@ class Engine(nn.Module):
         return torch.where(self.ignored, background, images)
 
     def own_backgrounds(
-        self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None = None
+        self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None = None, sharing: Sharing = WHOLE
     ) -> Float[Tensor, "B C H W"] | None:
         """What is behind the objects of each image; None where it is the same for all, black or still."""
-        return backgrounds(self.config.background, images, (bank or self.weights().clamped()).background)
+        return backgrounds(self.config.background, images, (bank or self.weights().clamped()).background, None, sharing)
 
     def weights(self) -> PrototypeBank:
         """The prototypes, masks and background as they are learned, unclamped."""
@@ -155,15 +156,24 @@ class Engine(nn.Module):
         shown = (~self.hidden).to(self.masks)[None, None]
         return shown if self.field is None else self.field.cut(shown)
 
-    def forward(self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None = None) -> Layers:
+    def forward(
+        self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None = None, sharing: Sharing = WHOLE
+    ) -> Layers:
         """Explain images of values in [0, 1], with the model's own bank or another (a noisy one, in training).
 
-        Gradients flow through what was chosen, into the bank and the colour network; the search has none.
+        Gradients flow through what was chosen, into the bank and the colour network; the search has none. Where the
+        images are a part of a batch, `sharing` says how.
         """
-        return self.explain(images, bank, training=self.training, refined=not self.training)
+        return self.explain(images, bank, training=self.training, refined=not self.training, sharing=sharing)
 
     def explain(
-        self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None, *, training: bool, refined: bool
+        self,
+        images: Float[Tensor, "B C H W"],
+        bank: PrototypeBank | None,
+        *,
+        training: bool,
+        refined: bool,
+        sharing: Sharing = WHOLE,
     ) -> Layers:
         """As `forward`, in training or in evaluation mode whatever mode the module is in, refined or plain greedy."""
         check_batch(images, self.config.channels)
@@ -171,14 +181,20 @@ class Engine(nn.Module):
         self._check_size(H, W)
         images, field = self.seen(images), self.field
         if field is None:
-            return self._explain_all(images, bank, training=training, refined=refined)
+            return self._explain_all(images, bank, training=training, refined=refined, sharing=sharing)
         whole = bank or (self.bank() if training else self.weights().clamped())
         inner = None if bank is None and not training and not torch.is_grad_enabled() else field.cut_bank(whole)
-        layers = self._explain_all(field.cut(images), inner, training=training, refined=refined)
-        return layers.inside(field, whole.behind(images[0])[None])
+        layers = self._explain_all(field.cut(images), inner, training=training, refined=refined, sharing=sharing)
+        return layers.inside(field, sharing.spread(whole.behind(images[0])[None]))
 
     def _explain_all(
-        self, images: Float[Tensor, "B C H W"], bank: PrototypeBank | None, *, training: bool, refined: bool
+        self,
+        images: Float[Tensor, "B C H W"],
+        bank: PrototypeBank | None,
+        *,
+        training: bool,
+        refined: bool,
+        sharing: Sharing = WHOLE,
     ) -> Layers:
         """Explain all that is in the images; a bank of None is the model's own in evaluation, without gradients."""
         (H, W), shown = images.shape[-2:], self.shown()
@@ -192,8 +208,8 @@ class Engine(nn.Module):
             dense = training and not self.config.sparse_training
             config = replace(self.config, min_error_reduction=0.0) if dense else self.config
             plan = SearchPlan.derive(bank, (H, W), config, shown)
-        own = self.own_backgrounds(images, bank)
-        layers = self._explain(images, bank, own, plan, training=training, refined=refined)
+        own = self.own_backgrounds(images, bank, sharing)
+        layers = self._explain(images, bank, own, plan, training=training, refined=refined, sharing=sharing)
         if self.config.background != "plain" or training:
             return layers
         # Objects that cover much of an image bend the surface a little: without them it is straight.
@@ -247,10 +263,11 @@ class Engine(nn.Module):
         *,
         training: bool,
         refined: bool,
+        sharing: Sharing = WHOLE,
     ) -> Layers:
         with torch.no_grad():
             placement = self._place(images, own, plan, training=training, refined=refined)
-        return self._paint(images, bank, own, placement, plan.seen)
+        return self._paint(images, bank, own, placement, plan.seen, sharing)
 
     def _check_size(self, H: int, W: int) -> None:
         size = self.weights().image_size
@@ -270,23 +287,29 @@ class Engine(nn.Module):
         own: Float[Tensor, "B C H W"] | None,
         where: Placement,
         seen: Float[Tensor, "1 1 H W"] | None,
+        sharing: Sharing = WHOLE,
     ) -> Layers:
         """Colour and paint the placed objects, with gradients where they are on; what hides them stays as it is."""
         # A product with one-hot rows: its gradient is a matrix product too, not a slow scatter.
-        chosen = nn.functional.one_hot(where.prototype.clamp(min=0), len(bank.prototypes)).to(images.dtype)
-        chosen = chosen * where.exists[..., None] if in_lockstep(chosen) else chosen
-        prototypes, masks = (torch.einsum("bnp,phw->bnhw", chosen, x) for x in (bank.prototypes, bank.masks))
+        ids = sharing.gathered(where.prototype).clamp(min=0)
+        chosen = nn.functional.one_hot(ids, len(bank.prototypes)).to(images.dtype)
+        chosen = chosen * sharing.gathered(where.exists)[..., None] if in_lockstep(chosen) else chosen
+        prototypes, masks = (
+            sharing.own(torch.einsum("bnp,phw->bnhw", chosen, x)) for x in (bank.prototypes, bank.masks)
+        )
         frames = where.frames((images.shape[-2], images.shape[-1]), bank.frame)
         colour, config = where.colour, self.config
         behind = bank.behind(images[0])[None] if own is None else own
+        # Apart for each use, so that what flows back is summed in the order of a batch that nobody shares.
+        ours = sharing.spread if own is None else (lambda each: each)
         if torch.is_grad_enabled() and config.colour != "none":  # as selection found them, now with gradients
             if self.colour is not None:
-                colour = network_colours(images, masks, frames, self.colour)
+                colour = network_colours(images, masks, frames, self.colour, sharing)
             else:
                 under = None if config.background == "black" else behind
                 colour = least_squares_colours(images, under, prototypes, masks, frames, config.max_colour, seen)
-        painted = compose(prototypes, masks, colour, frames, behind)
-        painted = painted if seen is None else torch.where(seen > 0, painted, behind)
+        painted = compose(prototypes, masks, colour, frames, ours(behind))
+        painted = painted if seen is None else torch.where(seen > 0, painted, ours(behind))
         own, bare = None if own is None else own.detach(), behind.detach() if config.labels == "change" else None
         return Layers(where, colour, painted, masks, own, seen, bare)
 

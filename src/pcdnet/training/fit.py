@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stderr
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -23,14 +25,16 @@ from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import checked_device
-from pcdnet.origin import Origin, fingerprint
+from pcdnet.origin import Origin, fingerprint, in_words
 from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.automatic import Choice, choose
 from pcdnet.training.backdrop import pixel_noise
 from pcdnet.training.colours import with_colours
 from pcdnet.training.display import TrainingDisplay
+from pcdnet.training.launch import own_device
 from pcdnet.training.loop import Progress, Trainer
+from pcdnet.training.ranks import Ranks, open_ranks
 from pcdnet.training.settling import settle
 from pcdnet.training.verdict import judge_images
 
@@ -109,28 +113,98 @@ def fit(
     >>> pcdnet.fit(images, "tetrominoes", changes={"train.steps": 2, "train.batch": 8}, quiet=True)
     PCDNet(19 prototypes of 25x25, up to 3 objects an image, 23,750 parameters)
     """
-    target, changes = checked_device(device), changes or {}
-    if minutes is not None and not minutes > 0:
-        raise PcdnetError(Setting("minutes", minutes), " is no time to learn in; give more than 0")
-    run = None
-    if resume:
-        run = _resumed(out, config, changes, force)
-        config, changes = run.config, {}
-        if run.is_settled and run.verdict() is not None:
-            return run.load_model(device)
-        data, view = run.data if data is None else data, run.view_of(None, view)
-        minutes = run.origin.minutes if minutes is None else minutes
-    elif data is None:
-        raise PcdnetError("there is nothing to learn from; give ", Setting("data"))
-    elif out is not None:
-        RunFolder.check_free(out, force=force)
-        RunFolder.check_idle(out)
-    settled = run is not None and run.has_origin
-    task = prepare(data, config, changes, validation=validation, view=view, start=start, settled=settled, quiet=quiet)
-    with nullcontext() if out is None else RunFolder.locked(out):
-        if out is not None:
-            run = _begun(out, run, task, data, minutes, force)
-        return _learned(task, run, target, minutes, start, quiet=quiet, watch=watch, stop=stop)
+    stop = stop or (lambda: False)
+    with open_ranks(stop, device) as ranks:
+        target = checked_device(own_device(device))
+        if not ranks.first:
+            return _followed(data, validation, target, ranks, stop)
+        changes = changes or {}
+        if minutes is not None and not minutes > 0:
+            raise PcdnetError(Setting("minutes", minutes), " is no time to learn in; give more than 0")
+        run = None
+        if resume:
+            run = _resumed(out, config, changes, force)
+            config, changes = run.config, {}
+            if run.is_settled and run.verdict() is not None:
+                ranks.said(None)
+                return share_model(run.load_model(str(target)), target, ranks)
+            data, view = run.data if data is None else data, run.view_of(None, view)
+            minutes = run.origin.minutes if minutes is None else minutes
+        elif data is None:
+            raise PcdnetError("there is nothing to learn from; give ", Setting("data"))
+        elif out is not None:
+            RunFolder.check_free(out, force=force)
+            RunFolder.check_idle(out)
+        settled = run is not None and run.has_origin
+        task = prepare(
+            data, config, changes, validation=validation, view=view, start=start, settled=settled, quiet=quiet
+        )
+        if not ranks.alone:
+            _share_task(task, run, data, minutes, ranks)
+        with nullcontext() if out is None else RunFolder.locked(out):
+            if out is not None:
+                run = _begun(out, run, task, data, minutes, force)
+            best = _learned(task, run, target, minutes, start, ranks, quiet=quiet, watch=watch, stop=stop)
+        return share_model(best, target, ranks)
+
+
+def _share_task(task: Task, run: RunFolder | None, data: Data, minutes: float | None, ranks: Ranks) -> None:
+    """Tell the other ranks what is learned and how, and have them check that they see the same images."""
+    if task.config.train.batch < ranks.world:
+        raise PcdnetError(
+            f"{ranks.world} processes cannot share batches of {task.config.train.batch} images; start fewer, or use ",
+            Setting("train.batch", ranks.world),
+        )
+    if run is not None and run.is_settled:
+        ranks.said(None)
+        return
+    terms: dict[str, Any] = {"config": task.config.to_toml(), "view": dataclasses.asdict(task.view), "minutes": minutes}
+    terms |= {"data": str(data) if isinstance(data, str | Path) else None}
+    ranks.said({**terms, "fingerprint": fingerprint(task.scenes, task.validation)})
+    ranks.meet()
+
+
+def _followed(
+    data: Data | None, validation: Scenes | None, device: torch.device, ranks: Ranks, stop: Callable[[], bool]
+) -> PCDNet:
+    """Learn what the first rank learns: another rank's part of the work; the model in the end is the first one's."""
+    terms: Any = ranks.said(None)
+    if terms is not None:
+        sides: dict[str, Any] = {
+            name: tuple(side) if isinstance(side, list) else side for name, side in terms["view"].items()
+        }
+        data, config = terms["data"] if data is None else data, Config.from_toml(terms["config"])
+        if data is None:
+            raise PcdnetError("there is nothing to learn from; give ", Setting("data"))
+        with redirect_stderr(StringIO()):  # the first rank has said it
+            task = prepare(
+                data, config, {}, validation=validation, view=View(**sides), start=None, settled=True, quiet=True
+            )
+        mark = fingerprint(task.scenes, task.validation)
+        if mark != terms["fingerprint"]:
+            raise PcdnetError(
+                f"rank {ranks.rank} sees {in_words(mark)}, and the first rank {in_words(terms['fingerprint'])}, or "
+                "others as many; give all processes the same images with ",
+                Setting("data"),
+            )
+        ranks.meet()
+        trainer = Trainer(task.scenes, task.validation, config, None, device, terms["minutes"], ranks)
+        trainer.agree()
+        trainer.train(lambda _: None, stop)
+    return share_model(None, device, ranks)
+
+
+def share_model(model: PCDNet | None, device: torch.device, ranks: Ranks) -> PCDNet:
+    """The first rank's model, on all of them."""
+    if ranks.alone and model is not None:
+        return model
+    with TemporaryDirectory() as folder:
+        if model is not None:
+            model.save(folder)
+        kept = {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+        for name, content in ranks.files(kept).items():
+            (Path(folder) / name).write_bytes(content)
+        return model or RunFolder.open(folder).load_model(str(device))
 
 
 def _begun(
@@ -155,16 +229,17 @@ def _learned(
     device: torch.device,
     minutes: float | None,
     start: PCDNet | None,
+    ranks: Ranks,
     *,
     quiet: bool,
     watch: Callable[[Progress], None] | None,
-    stop: Callable[[], bool] | None,
+    stop: Callable[[], bool],
 ) -> PCDNet:
     """Train, or what is left of it, and settle and judge what came of it; the arguments are those of `fit`."""
     if run is not None and run.is_settled:  # all that is missing is the end
         best = run.load_model(str(device))
     else:
-        best = _trained(task, run, device, minutes, start, quiet=quiet, watch=watch, stop=stop)
+        best = _trained(task, run, device, minutes, start, ranks, quiet=quiet, watch=watch, stop=stop)
         if task.config.train.settle and start is None:  # a model to start from keeps its sizes
             best = _settled(best, task, run, quiet)
     best.names = with_colours(best, task.scenes.images, best.names)
@@ -186,19 +261,21 @@ def _trained(
     device: torch.device,
     minutes: float | None,
     start: PCDNet | None,
+    ranks: Ranks,
     *,
     quiet: bool,
     watch: Callable[[Progress], None] | None,
-    stop: Callable[[], bool] | None,
+    stop: Callable[[], bool],
 ) -> PCDNet:
     """The best model of all steps, from the first or from where the run stopped."""
-    trainer = Trainer(task.scenes, task.validation, task.config, run, device, minutes)
+    trainer = Trainer(task.scenes, task.validation, task.config, run, device, minutes, ranks)
     if run is not None and run.has_state:
         trainer.restore(run)
     else:
         trainer.begin(start, task.ignored)
         if run is not None and run.metrics():
             run.rewind(0)  # of steps that were made, but never saved
+    trainer.agree()
     with nullcontext() if quiet else TrainingDisplay() as display:
 
         def show(progress: Progress) -> None:
@@ -206,7 +283,7 @@ def _trained(
                 if each is not None:
                     each(progress)
 
-        trainer.train(show, stop or (lambda: False))
+        trainer.train(show, stop)
     best = trainer.finished()
     best.names = best.names if run is None else run.names()
     return best

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pcdnet.config import Config
 from pcdnet.errors import Interrupted, PcdnetError, Setting
 from pcdnet.model.engine import Layers
 from pcdnet.model.network import PCDNet
+from pcdnet.model.sharing import WHOLE
 from pcdnet.model.storage import fill
 from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
@@ -28,6 +30,7 @@ from pcdnet.training.foreground import largest_objects
 from pcdnet.training.initialization import init_from_images
 from pcdnet.training.loss import loss_of
 from pcdnet.training.noise import noisy_bank
+from pcdnet.training.ranks import ALONE, Ranks, SharedBatch
 from pcdnet.training.reset import Event, Health, reset_prototypes
 from pcdnet.training.standing import first_background
 
@@ -94,14 +97,16 @@ class Trainer:
         run: RunFolder | None,
         device: torch.device,
         minutes: float | None,
+        ranks: Ranks = ALONE,
     ) -> None:
         self._images, self._validation, self._config, self._run = scenes.images, validation, config, run
-        self._device, self._minutes = device, minutes
-        self._picture = self._first_background()
-        size = None if self._picture is None else self._picture.shape[:2]
+        self._device, self._minutes, self._ranks = device, minutes, ranks
+        self._picture = self._first_background() if ranks.first else None
+        size = ranks.said(None if self._picture is None else self._picture.shape[:2])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.train.seed)  # the colour network's first weights
             self._model = PCDNet(config.model, size).to(device).train()
+        self._sharing = WHOLE if ranks.alone else SharedBatch(ranks, config.train.batch)
         self._model.learned_size = scenes.images.shape[1], scenes.images.shape[2]
         self._optimizer = torch.optim.Adam(self._groups(), lr=config.train.learning_rate)
         self._epoch, self._order = -1, np.arange(0)
@@ -166,35 +171,47 @@ class Trainer:
 
     def restore(self, run: RunFolder) -> None:
         """Go on where the run stopped."""
-        tensors, words = checked_state(run, self._model)
-        fill(self._model, _part(tensors, "model."), run.path / STATE)
+        self._take(*checked_state(run, self._model), run.path / STATE)
+        if self._state.best > -math.inf:
+            self._best = best_weights(run, self._model)
+        run.rewind(self._state.step)
+
+    def agree(self) -> None:
+        """Have all ranks go on from where the first one stands."""
+        if self._ranks.alone:
+            return
+        tensors, words = self._ranks.tensors(self._kept()), self._ranks.said(self._words())
+        if not self._ranks.first:
+            self._take(tensors, words, Path("the first rank"))
+
+    def _take(self, tensors: dict[str, Tensor], words: dict[str, Any], source: Path) -> None:
+        """Stand where these say, as `_kept` and `_words` did."""
+        fill(self._model, _part(tensors, "model."), source)
         for name, parameter in self._model.named_parameters():
             kept = _part(tensors, f"optimizer.{name}.")
             if kept:
                 moments = {key: kept[key].to(parameter.device) for key in ("exp_avg", "exp_avg_sq")}
                 self._optimizer.state[parameter] = {"step": kept["step"], **moments}
         health = Health(**_part(tensors, "health."))
-        self._state = State(words["step"], words["seconds"], words["best"], health)
-        if self._state.best > -math.inf:
-            self._best = best_weights(run, self._model)
-        run.rewind(self._state.step)
+        state = self._state
+        state.step, state.seconds, state.best, state.health = words["step"], words["seconds"], words["best"], health
 
     def train(self, watch: Callable[[Progress], None], stop: Callable[[], bool]) -> None:
         """All steps that are left."""
-        state, train = self._state, self._config.train
+        state, train, ranks = self._state, self._config.train, self._ranks
         before, start = state.seconds, time.perf_counter()
         watched = saved = start
         while state.step < train.steps and self._share() < 1:
             loss, rate, events = self._step()
             state.step += 1
-            state.seconds = before + time.perf_counter() - start
+            state.seconds, _ = ranks.heard(before + time.perf_counter() - start, asked=False)
             last = state.step == train.steps or self._share() >= 1
-            validation = self._validate() if last or state.step % train.validate_every == 0 else None
-            state.seconds = before + time.perf_counter() - start
+            due = last or state.step % train.validate_every == 0
+            validation = self._validate() if due and ranks.first else None  # the others wait for it
+            state.seconds, asked = ranks.heard(before + time.perf_counter() - start, stop())
             progress = self._progress(loss, validation, events)
             self._log(progress, rate, last)
             now = time.perf_counter()
-            asked = stop()
             if last or asked or validation or now - saved >= SAVE_SECONDS:
                 self._save()
                 saved = now
@@ -203,7 +220,7 @@ class Trainer:
                 watched = now
             if asked and not last:
                 raise Interrupted(f"stopped after step {state.step} of {train.steps}; ", *self._how_to_go_on())
-        if state.best == -math.inf:  # the time was over before the first validation
+        if state.best == -math.inf and ranks.first:  # the time was over before the first validation
             self._validate()
             self._save()
 
@@ -230,28 +247,36 @@ class Trainer:
     def _step(self) -> tuple[float, float, tuple[Event, ...]]:
         """Learn from one batch: the loss, the learning rate, and which prototypes were reset."""
         train, step, share = self._config.train, self._state.step, self._share()
-        model, optimizer, health = self._model, self._optimizer, self._state.health
+        model, optimizer, health, ranks = self._model, self._optimizer, self._state.health, self._ranks
         # A generator of its own for every step: a resumed run draws what the unbroken one would have drawn.
         rng = torch.Generator().manual_seed(train.seed * 1_000_000_007 + step)
         rate = self._rate(share)
         for group in optimizer.param_groups:
             group["lr"] = rate * group["lr_scale"]
         images = model.seen(self._batch(step))
-        layers = model(images, noisy_bank(model, train, step, share, rng))
-        loss = loss_of(images, layers.reconstruction, *self._priced(layers), self._config.loss)
+        layers = model(images, noisy_bank(model, train, step, share, rng), self._sharing)
+        prices = *self._priced(layers), self._config.loss
+        loss = loss_of(images, layers.reconstruction, *prices, self._sharing)
         if not torch.isfinite(loss):
-            kept: tuple[str | Setting, ...] = ("set ", Setting("out"), " to keep good weights")
-            if self._run is not None:
-                kept = (f"the last good weights are in {self._run.path}",)
-            rate_now = Setting("train.learning_rate", train.learning_rate)
-            raise PcdnetError(f"the loss is {loss.item()} at step {step}; lower ", rate_now, "; ", *kept)
+            raise self._diverged(loss.item())
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        health.observe(images, layers)
+        health.observe(images, layers, self._sharing)
         due = train.reset_every and step >= FIRST_RESET and step % train.reset_every == 0 and share < train.reset_until
-        events = tuple(reset_prototypes(model, optimizer, health, train, step + 1, rng)) if due else ()
+        if not due:
+            return loss.item(), rate, ()
+        events = tuple(reset_prototypes(model, optimizer, health, train, step + 1, rng)) if ranks.first else ()
+        self.agree()
         return loss.item(), rate, events
+
+    def _diverged(self, loss: float) -> PcdnetError:
+        """That nothing can be learned any more."""
+        kept: tuple[str | Setting, ...] = ("set ", Setting("out"), " to keep good weights")
+        if self._run is not None:
+            kept = (f"the last good weights are in {self._run.path}",)
+        rate = Setting("train.learning_rate", self._config.train.learning_rate)
+        return PcdnetError(f"the loss is {loss} at step {self._state.step}; lower ", rate, "; ", *kept)
 
     def _priced(self, layers: Layers) -> tuple[Float[Tensor, "P h w"], Float[Tensor, "P h w"]]:
         """The prototypes and masks that the loss puts a price on.
@@ -263,7 +288,8 @@ class Trainer:
         if self._config.train.init != "shapes":
             return model.prototypes, model.masks
         chosen = torch.zeros(len(model.masks), 1, 1, dtype=torch.bool, device=self._device)
-        chosen[layers.placement.prototype[layers.placement.exists]] = True
+        everywhere = self._sharing.gathered(layers.placement.exists)
+        chosen[self._sharing.gathered(layers.placement.prototype)[everywhere]] = True
         prototypes, masks = (torch.where(chosen, each, each.detach()) for each in (model.prototypes, model.masks))
         return prototypes, masks
 
@@ -276,14 +302,15 @@ class Trainer:
         return rate
 
     def _batch(self, step: int) -> Float[Tensor, "B C H W"]:
-        """The images of a step: every epoch goes through all scenes once, in its own order."""
+        """This rank's images of a step: every epoch goes through all scenes once, in its own order."""
         batch, count = self._config.train.batch, len(self._images)
         per_epoch = count // batch
         epoch, place = divmod(step, per_epoch)
         if epoch != self._epoch:
             self._epoch = epoch
             self._order = np.random.default_rng((self._config.train.seed, epoch)).permutation(count)
-        pixels = self._images[self._order[place * batch : (place + 1) * batch]]
+        rows = self._sharing.rows(self._order[place * batch : (place + 1) * batch])
+        pixels = self._images[rows]
         return torch.from_numpy(pixels).to(self._device).permute(0, 3, 1, 2).float().div_(255)
 
     def _validate(self) -> Evaluation:
@@ -333,12 +360,20 @@ class Trainer:
     def _save(self) -> None:
         if self._run is None:
             return
-        state, tensors = self._state, {f"model.{name}": value for name, value in self._model.state_dict().items()}
+        self._run.save_state(self._kept(), self._words())
+
+    def _kept(self) -> dict[str, Tensor]:
+        """All tensors that are needed to go on."""
+        tensors = {f"model.{name}": value for name, value in self._model.state_dict().items()}
         for name, parameter in self._model.named_parameters():
             for key, value in self._optimizer.state.get(parameter, {}).items():
                 tensors[f"optimizer.{name}.{key}"] = value
-        tensors |= {f"health.{field.name}": getattr(state.health, field.name) for field in dataclasses.fields(Health)}
-        self._run.save_state(tensors, {"step": state.step, "seconds": state.seconds, "best": state.best})
+        health = self._state.health
+        return tensors | {f"health.{field.name}": getattr(health, field.name) for field in dataclasses.fields(Health)}
+
+    def _words(self) -> dict[str, Any]:
+        """How far training is, and how good it was at its best."""
+        return {"step": self._state.step, "seconds": self._state.seconds, "best": self._state.best}
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pcdnet.config import LossConfig
+from pcdnet.model.sharing import WHOLE, Sharing
 
 
 def loss_of(
@@ -14,13 +15,15 @@ def loss_of(
     prototypes: Float[Tensor, "P h w"],
     masks: Float[Tensor, "P h w"],
     config: LossConfig,
+    sharing: Sharing = WHOLE,
 ) -> Float[Tensor, ""]:
     """Mean squared error plus the weighted regularizers, on the raw prototypes and masks.
 
     The paper sums the error over the pixels of an image, and its weights on L1 and TV are meant against that sum.
-    Here everything is divided by their number, so that losses of different images can be compared.
+    Here everything is divided by their number, so that losses of different images can be compared. Of images that
+    are a part of a batch the error is that of all of it.
     """
-    loss = (painted - images).square().mean()
+    loss = sharing.error((painted - images).square())
     values = images[0].numel()
     if config.l1:
         loss = loss + config.l1 / values * area(prototypes)

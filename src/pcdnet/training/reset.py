@@ -22,6 +22,7 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.engine import Layers
 from pcdnet.model.geometry import Geometry, fast_size, support
 from pcdnet.model.network import PCDNet
+from pcdnet.model.sharing import WHOLE, Sharing
 from pcdnet.model.windows import Windows, canvas
 
 MEMORY = 0.97
@@ -74,20 +75,26 @@ class Health:
         )
 
     @torch.no_grad()
-    def observe(self, images: Float[Tensor, "B C H W"], layers: Layers) -> None:
-        """Take one explained batch into the averages."""
+    def observe(self, images: Float[Tensor, "B C H W"], layers: Layers, sharing: Sharing = WHOLE) -> None:
+        """Take one explained batch into the averages; where the images are a part of it, all of it."""
         where, P = layers.placement, len(self.usage)
         image, n = where.exists.nonzero(as_tuple=True)
         prototype = where.prototype[image, n]
+        everywhere = sharing.gathered(where.exists)
+        prototype = sharing.objects(prototype, where.exists, everywhere)
         used = torch.bincount(prototype, minlength=P).cpu().float()
         h, w = layers.masks.shape[-2:]
         geometry = Geometry.touching((images.shape[-2], images.shape[-1]), (h, w))
         left = canvas((layers.reconstruction - images).square().sum(dim=1, keepdim=True), geometry)
         frames = Windows(geometry, image, where.row[image, n], where.column[image, n]).cut(left)[..., 0]
         under = (frames * layers.masks[image, n].clamp(0, 1)).sum(dim=(1, 2))
+        under, advantage = (
+            sharing.objects(each, where.exists, everywhere).float().cpu()
+            for each in (under, where.advantage[image, n].clamp(min=0))
+        )
         prototype = prototype.cpu()
-        errors = torch.zeros(P).index_add(0, prototype, under.float().cpu())
-        values = torch.zeros(P).index_add(0, prototype, where.advantage[image, n].clamp(min=0).float().cpu())
+        errors = torch.zeros(P).index_add(0, prototype, under)
+        values = torch.zeros(P).index_add(0, prototype, advantage)
         self.usage.mul_(MEMORY).add_((1 - MEMORY) * used / used.sum().clamp(min=1))
         self.error.mul_(MEMORY).add_((1 - MEMORY) * errors)
         self.value.mul_(MEMORY).add_((1 - MEMORY) * values)

@@ -8,6 +8,7 @@ from torch import Tensor
 from pcdnet.config import Background
 from pcdnet.model.background.moving import find_places, look
 from pcdnet.model.background.plain import fit_surface
+from pcdnet.model.sharing import WHOLE, Sharing
 
 
 def backgrounds(
@@ -15,6 +16,7 @@ def backgrounds(
     images: Float[Tensor, "B C H W"],
     picture: Float[Tensor, "C Y X"] | None,
     covered: Bool[Tensor, "B H W"] | None = None,
+    sharing: Sharing = WHOLE,
 ) -> Float[Tensor, "B C H W"] | None:
     """What is behind the objects of each image; None where it is the same for all, black or still.
 
@@ -25,5 +27,5 @@ def backgrounds(
         return fit_surface(images, covered).picture()
     if kind == "moving" and picture is not None:
         size = images.shape[2], images.shape[3]
-        return look(picture, find_places(images, picture.detach()), size)
+        return sharing.own(look(picture, sharing.gathered(find_places(images, picture.detach())), size))
     return None
