@@ -25,10 +25,11 @@ from pcdnet.data.tiles import FEWEST, apart, chosen_side
 from pcdnet.data.values import MOST_IMAGES, value_range
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.pixels import PixelStore
 from pcdnet.scene import Scenes
 
-MOST_SCENES = 60_000
-"""Scenes of a file that are used at most where nobody says how many."""
+MOST_SCENES = 2**31
+"""Scenes of a file that are used where nobody says how many: all, as what does not fit in memory is kept on disk."""
 GENERATED_SCENES = 1000
 """Scenes that are generated where nobody says how many."""
 LARGE = 1000
@@ -131,6 +132,9 @@ def _overview(data: object) -> tuple[dict[int, Header], _Images]:
         source, path = _source(data), _parts(data).get("train", Path(data))
         return source.headers(path), lambda stride: source.images(path, stride=stride)
     images = data.images if isinstance(data, Scenes) else data
+    if isinstance(images, PixelStore):
+        N, H, W, C = images.shape
+        return dict.fromkeys(range(N), Header(size=(H, W), channels=C, deep=False)), lambda _: ()
     if not isinstance(images, np.ndarray) or images.ndim not in (3, 4):  # what is wrong is reported when it is opened
         return {}, lambda _: ()
     N, H, W, *_ = images.shape
