@@ -226,7 +226,7 @@ def test_scenes_that_would_fill_the_memory_are_the_same_from_a_file(
         assert re.search(word, capsys.readouterr().err) or view.grey
     monkeypatch.setenv("PCDNET_MAX_MEMORY", "4")
     labelled = read(path, limit=800, view=view)
-    np.testing.assert_array_equal(labelled.labels, expected.labels)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(labelled.labels, expected.labels)
 
 
 def test_a_large_file_that_is_cut_off_is_refused_and_leaves_nothing(
