@@ -62,7 +62,7 @@ def test_training_from_far_away_is_the_same_each_time_and_decodes_once(
         assert np.array_equal(np.concatenate([train.images, valid.images]), COLOURS)
         assert ("is decoded once" in capsys.readouterr().err) == (attempt == 0)
     put(shards(tmp_path / "e", count=20), "memory://bucket/d")
-    assert len(open_data("memory://bucket/d", count=99, seed=0)) == 35  # 15, 5 and 10 are kept, 5 of one shard are new
+    assert len(open_data("memory://bucket/d", count=99, seed=0)) == 30  # of one shard, 5 of 15 are left
 
 
 def test_files_and_folders_are_fetched_once_and_anew_when_they_change(tmp_path: Path, cache: Path) -> None:
@@ -86,7 +86,7 @@ def test_files_and_folders_are_fetched_once_and_anew_when_they_change(tmp_path: 
 def test_decompose_takes_addresses(tmp_path: Path) -> None:
     put(shards(tmp_path / "d"), "memory://bucket/d")
     found = find_inputs(["memory://bucket/d/*.tar"])
-    assert found[1].image_name(2) == "memory://bucket/d/set-001.tar#2"
+    assert found[1].image_name(2).endswith("bucket/d/set-001.tar#2")
     assert [one.stamp for one in found] == [one.stamp for one in find_inputs(["memory://bucket/d"])]
     assert np.array_equal(np.stack([image for one in found for _, image in one.images()]), COLOURS)
 

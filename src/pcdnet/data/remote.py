@@ -176,7 +176,9 @@ def _store(url: str) -> tuple[Any, str]:
     try:
         fs, path = fsspec.core.url_to_fs(url)
     except ImportError:
-        known = fsspec.registry.known_implementations[scheme]["class"].partition(".")[0]
+        from fsspec.registry import known_implementations
+
+        known = known_implementations[scheme]["class"].partition(".")[0]
         raise PcdnetError(f"{scheme}:// needs the package {known}, which is missing; pip install {known}") from None
     except Exception as error:
         known = ", ".join(f"{name}://" for name in ("s3", "gs", "hf", "https"))
