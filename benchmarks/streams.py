@@ -61,7 +61,7 @@ def train(data: str, steps: int) -> dict[str, Any]:
 
     def watch(progress: Progress) -> None:
         # The first steps may have to compile, and the validation at the end is the same for both, and long.
-        if progress.step >= WARM and progress.validation is None:
+        if progress.validation is None and (progress.step >= WARM or not seen):
             seen.append(progress)
             worked.append(time.process_time())
 
@@ -111,7 +111,7 @@ def main() -> None:
         write_shards(data, asked.images)
         written = time.perf_counter() - start
         print(f"wrote {asked.images} pictures in {written:.0f} s", file=sys.stderr, flush=True)
-        decoding = apart(data, cache, 10, None)
+        decoding = apart(data, cache, 2 * WARM, None)
         pairs = [
             (apart(data, cache, asked.steps, None), apart(data, cache, asked.steps, 8192)) for _ in range(asked.repeats)
         ]
