@@ -117,12 +117,26 @@ def _is_at(file: BinaryIO, path: Path) -> bool:
         return False
 
 
+class Checksum:
+    """The CRC32C of bytes that come one after the other; its text is `checksum` of all of them."""
+
+    def __init__(self) -> None:
+        self._value = 0
+
+    def add(self, part: bytes) -> None:
+        """Take in the next bytes."""
+        self._value = google_crc32c.extend(self._value, part)
+
+    def __str__(self) -> str:
+        return f"{self._value:08x}"
+
+
 def checksum(*parts: bytes) -> str:
     """The CRC32C of bytes, as text; what a disk or a careless copy does to them changes it."""
-    value = 0
+    total = Checksum()
     for part in parts:
-        value = google_crc32c.extend(value, part)
-    return f"{value:08x}"
+        total.add(part)
+    return str(total)
 
 
 CHANGED = "it is not as it was written: its checksum differs"

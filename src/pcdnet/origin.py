@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from jaxtyping import UInt8
 
 from pcdnet.data.view import UNCHANGED, View
-from pcdnet.files import checksum, sealed_json, unsealed_json
+from pcdnet.files import Checksum, checksum, sealed_json, unsealed_json
+from pcdnet.pixels import Pixels
 from pcdnet.scene import Scenes
 
 FILE = "origin.json"
@@ -77,9 +77,11 @@ def fingerprint(training: Scenes, validation: Scenes) -> str:
     return " ".join(map(_mark, (training.images, validation.images)))
 
 
-def _mark(images: UInt8[np.ndarray, "N H W C"]) -> str:
-    sums = (checksum(image.tobytes()) for image in images)  # one at a time: a copy of all is large
-    return f"{'x'.join(map(str, images.shape))}:{checksum(''.join(sums).encode())}"
+def _mark(images: UInt8[Pixels, "N H W C"]) -> str:
+    sums = Checksum()
+    for image in images:  # one at a time: a copy of all is large
+        sums.add(checksum(image.tobytes()).encode())
+    return f"{'x'.join(map(str, images.shape))}:{sums}"
 
 
 def in_words(mark: object) -> str:

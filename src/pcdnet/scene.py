@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float32, Int32, Integer, UInt8
 from scipy.ndimage import find_objects
 
 from pcdnet.errors import PcdnetError
+from pcdnet.pixels import Images
 
 VISIBLE = 0.5
 """Boxes of which less than this share lies inside a part of an image do not count there."""
@@ -80,8 +81,8 @@ class Scenes:
     Scenes(10 images of 35x35x3: black)
     """
 
-    images: UInt8[np.ndarray, "N H W C"]
-    """Values of 0 to 255; C is 1 (grey) or 3 (RGB)."""
+    images: UInt8[Images, "N H W C"]
+    """Values of 0 to 255; C is 1 (grey) or 3 (RGB). An array or, of more than fits in memory, a PixelStore."""
     labels: Integer[np.ndarray, "N H W"] | None = None
     """True instance of every pixel: 0 is background, 1, 2, ... are objects. None where it is not known."""
     boxes: Sequence[Boxes] | None = None

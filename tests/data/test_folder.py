@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from pcdnet.data import folder, intake
+from pcdnet.data import folder
+from pcdnet.data.decoding import pixels_of
 from pcdnet.data.folder import names, read
 from pcdnet.data.intake import Header
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
+from pcdnet.pixels import PixelStore
 from tests.data.stacks import break_page, write_stack
 
 COLOURS = np.random.default_rng(0).integers(0, 256, (40, 8, 12, 3), dtype=np.uint8)
@@ -132,14 +135,45 @@ def test_exif_that_turns_one_image_is_seen(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_images_that_take_all_memory_are_refused_before_they_are_decoded(
+def test_images_for_which_there_is_no_room_are_refused_before_they_are_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(tmp_path, 5)
-    monkeypatch.setattr(intake, "MOST_BYTES", 4 * COLOURS[0].size)
+    monkeypatch.setenv("PCDNET_MAX_MEMORY", "0")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=4 * COLOURS[0].size))
     monkeypatch.setattr(folder, "pixels_of", None)
-    with pytest.raises(PcdnetError, match="the 5 images of .* more than the limit .*; use resize, crop or stride"):
+    with pytest.raises(PcdnetError, match="takes .* GiB on the disk, and .* are free in .*; make room, or set .*CACHE"):
         read(tmp_path)
+
+
+def test_images_that_would_fill_the_memory_are_the_same_from_a_file_and_so_are_names_and_boxes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = filled(tmp_path / "photos", 25)
+    (place / "a3.png").write_bytes((place / "a3.png").read_bytes()[:-40])  # its header is sound
+    annotated(place / "annotations.json", [f"a{index}.png" for index in range(25)], height=8, width=12)
+    view = View(crop=(0, 2, 8, 8), stride=2, grey=True)
+    for look in (View(), view):
+        expected = read(place, view=look)
+        with monkeypatch.context() as change:
+            change.setenv("PCDNET_MAX_MEMORY", "0")
+            change.setenv("PCDNET_CACHE", str(tmp_path / "cache"))
+            for attempt in range(2):
+                found = read(place, view=look)
+                assert isinstance(found.images, PixelStore)
+                assert np.array_equal(np.asarray(found.images), np.asarray(expected.images))
+                assert found.names == expected.names
+                assert [each.corners.tolist() for each in found.boxes or ()] == [
+                    each.corners.tolist() for each in expected.boxes or ()
+                ]
+                said = capsys.readouterr().err
+                assert ("is decoded once, into" in said) == (attempt == 0)
+                assert ("skipped 1 of 25 images" in said) == (look != view)
+                change.setattr(folder, "pixels_of", None)  # what is kept is not decoded again
+            change.setattr(folder, "pixels_of", pixels_of)
+            (place / "a4.png").touch()
+            read(place, view=look)
+            assert "is decoded once, into" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("beside", [False, True])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from pcdnet.data import intake
 from pcdnet.data.gathering import gather
 from pcdnet.data.intake import Header
 from pcdnet.data.view import View
@@ -102,6 +102,7 @@ def test_values_beyond_what_is_known_name_the_picture() -> None:
 
 def test_memory_is_settled_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     given = pictures((40, 50), (40, 50))
-    monkeypatch.setattr(intake, "MOST_BYTES", 3000)
-    with pytest.raises(PcdnetError, match="the 2 images of photos take .* more than the limit"):
+    monkeypatch.setenv("PCDNET_MAX_MEMORY", "0")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=3000))
+    with pytest.raises(PcdnetError, match="photos takes .* on the disk"):
         gather(lambda: pytest.fail("read"), headers(given), View(), PLACE)

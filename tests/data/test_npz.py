@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pcdnet.data.intake import Header
 from pcdnet.data.npz import count, read
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
+from pcdnet.pixels import PixelStore
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 4, 6, 3), dtype=np.uint8)
 LABELS = np.random.default_rng(1).integers(0, 3, (5, 4, 6), dtype=np.int32)
@@ -106,7 +108,9 @@ def test_arrays_that_are_no_scenes_are_refused(arrays: dict[str, np.ndarray], co
 
 def test_a_few_bytes_cannot_claim_all_memory(tmp_path: Path) -> None:
     header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (99999999, 4096, 4096, 3), }\n"
-    with pytest.raises(PcdnetError, match="more than the limit of 8 GiB; split it"):
+    with pytest.raises(
+        PcdnetError, match=r"claimed.npz takes \d+.\d GiB on the disk, and .* are free in .*; make room"
+    ):
         read(claimed(tmp_path, header))
 
 
@@ -202,3 +206,38 @@ def test_arrays_of_more_than_eight_bits_are_scaled_by_their_values(dtype: Any, t
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, deep)
     assert npz.headers(path) == dict.fromkeys(range(5), Header(size=(4, 6), channels=3, deep=True))
+
+
+@pytest.mark.parametrize("view", [View(), View(crop=(0, 1, 3, 4), resize=(6, 8), stride=2, grey=True)])
+def test_scenes_that_would_fill_the_memory_are_the_same_from_a_file(
+    view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    boxes = {"boxes": np.array([[0, 1, 2, 3]], np.float32), "box_scene": np.array([2])}
+    path = saved(
+        tmp_path, image=np.tile(IMAGES, (500, 60, 1, 1)), labels=np.tile(LABELS, (500, 60, 1)).astype("uint8"), **boxes
+    )
+    expected = read(path, limit=800, view=view)
+    monkeypatch.setenv("PCDNET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PCDNET_MAX_MEMORY", "1")
+    for word in ("labels.* would fill the memory, and is left out.*\n.*is decoded once", "left out"):
+        found = read(path, limit=800, view=view)
+        assert isinstance(found.images, PixelStore) == (not view.grey)
+        assert np.array_equal(np.asarray(found.images), np.asarray(expected.images))
+        assert found.labels is None
+        assert [len(each) for each in found.boxes or ()] == [len(each) for each in expected.boxes or ()]
+        assert re.search(word, capsys.readouterr().err) or view.grey
+    monkeypatch.setenv("PCDNET_MAX_MEMORY", "4")
+    labelled = read(path, limit=800, view=view)
+    np.testing.assert_array_equal(labelled.labels, expected.labels)
+
+
+def test_a_large_file_that_is_cut_off_is_refused_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (900, 40, 40, 3), }\n"
+    path = claimed(tmp_path, header, bytes(700 * 4800))
+    monkeypatch.setenv("PCDNET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PCDNET_MAX_MEMORY", "1")
+    with pytest.raises(PcdnetError, match="cut off after 700 of 900 images"):
+        read(path)
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]

@@ -27,11 +27,13 @@ class Bench:
 
     def run(self) -> None:
         """Run the command."""
+        import numpy as np
+
         from pcdnet.run import RunFolder
 
         run = RunFolder.open(self.folder)
         model = run.load_model(self.device)
-        images = run.held_out(self.data, count=BATCH).images
+        images = np.asarray(run.held_out(self.data, count=BATCH).images)
         objects = sum(map(len, model.decompose_all(images))) / len(images)  # it warms up, too
         taken: list[float] = []
         while len(taken) < REPEATS and (not taken or sum(taken) < SECONDS):

@@ -25,6 +25,8 @@ class Demo:
 
     def run(self) -> None:
         """Run the command."""
+        import numpy as np
+
         from pcdnet.cli.evaluate import table
         from pcdnet.cli.signals import stop_on_signal
         from pcdnet.data.sources import TEST_SEED
@@ -42,11 +44,9 @@ class Demo:
             model = fit("tetrominoes", changes=changes, out=out / "run", force=True, minutes=self.minutes, stop=stop)
         run = RunFolder.open(out / "run")
         page = report(run, seed=TEST_SEED + self.seed)
-        fresh = run.held_out(count=SHOWN, seed=TEST_SEED + self.seed)
+        fresh = np.asarray(run.held_out(count=SHOWN, seed=TEST_SEED + self.seed).images)
         figures = {
-            out / "decompositions.png": decomposition_sheet(
-                fresh.images.astype("float32") / 255, model.decompose_all(fresh.images)
-            ),
+            out / "decompositions.png": decomposition_sheet(fresh.astype("float32") / 255, model.decompose_all(fresh)),
             out / "prototypes.png": prototype_sheet(model.bank().to_numpy()),
         }
         for path, figure in figures.items():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import io
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from itertools import cycle, islice
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import UInt8
 
+from pcdnet.data import keeping
 from pcdnet.errors import PcdnetError
 from pcdnet.files import folder, whole_file
 from pcdnet.progress import track
@@ -198,7 +198,5 @@ def _console(rom: Path) -> ALEInterface:
 
 
 def cache() -> Path:
-    """The folder that recordings are kept in: of $PCDNET_CACHE, else of the user's folder for such things."""
-    own, users = os.environ.get("PCDNET_CACHE"), os.environ.get("XDG_CACHE_HOME")
-    above = Path(own) if own else Path(users or "~/.cache").expanduser() / "pcdnet"
-    return above / "atari"
+    """The folder that recordings are kept in."""
+    return keeping.cache("atari")

@@ -50,6 +50,8 @@ def read(folder: Path, *, limit: int | None = None, view: View = UNCHANGED) -> S
     found = dict(_sound(folder, chosen, header_of, damaged))
     _check_damage(folder, damaged, len(chosen))
     gathered = gather(lambda: _sound(folder, chosen, pixels_of, damaged), found, view, folder)
+    for name in found.keys() - gathered.sizes.keys():  # of what was decoded before, only the names are known
+        damaged.setdefault(name, "it cannot be decoded")
     _check_damage(folder, damaged, len(chosen))
     if damaged:
         to_stderr(f"skipped {len(damaged)} of {len(chosen)} images of {folder} that cannot be read: {some([*damaged])}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -11,11 +12,13 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int32, Num, UInt8
 
-from pcdnet.data.intake import Header, check_memory
+from pcdnet.data.intake import Header
+from pcdnet.data.keeping import Keep, most_in_memory, stamp
 from pcdnet.data.notes import some, to_stderr
 from pcdnet.data.tiles import chosen_side, cut, tile_boxes, tile_names
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.pixels import Images
 from pcdnet.scene import Boxes, Scenes
 
 Pictures = Callable[[], Iterable[tuple[str, Num[np.ndarray, "_ _ _"]]]]
@@ -26,7 +29,7 @@ Pictures = Callable[[], Iterable[tuple[str, Num[np.ndarray, "_ _ _"]]]]
 class Gathered:
     """The pictures that could be read, as they are seen."""
 
-    images: UInt8[np.ndarray, "N H W C"]
+    images: UInt8[Images, "N H W C"]
     """All of them, or their tiles."""
     sizes: dict[str, tuple[int, int]]
     """The size that each has in its file, by name, in their order."""
@@ -72,13 +75,47 @@ def gather(pictures: Pictures, headers: Mapping[str, Header], view: View, folder
         images, places = cut(seen, list(claimed.values()), channels, view.tiles, view.ignore)
         return Gathered(images=images, sizes=sizes, places=places)
     shape = (len(headers), *_one_size(folder, claimed), channels)
-    check_memory(prod(shape), f"the {len(headers)} images of {folder}")
+    if prod(shape) > most_in_memory():
+        return _kept(pictures, headers, view, folder, shape)
     images = np.empty(shape, np.uint8)
     for index, image in enumerate(seen()):
         if image.shape[:2] != shape[1:3]:  # EXIF data behind the pixels turn it
             _one_size(folder, {**claimed, [*sizes][-1]: image.shape[:2]})
         images[index] = image
     return Gathered(images=images[: len(sizes)], sizes=sizes, places=None)
+
+
+def _kept(
+    pictures: Pictures, headers: Mapping[str, Header], view: View, folder: Path, shape: tuple[int, ...]
+) -> Gathered:
+    """The same pictures in a file, as they would fill the memory."""
+    stamps = {name: _stamp(folder, name) for name in headers}
+    keep = Keep(name=str(folder), key=(str(folder.absolute()), stamps, repr(view), shape))
+    images = keep.kept()
+    if images is None:
+        there: list[str] = []
+
+        def seen() -> Iterator[UInt8[np.ndarray, "_ _ _"]]:
+            for name, pixels in pictures():
+                image = view.image(pixels, str(folder / name))
+                if image.shape[:2] != shape[1:3]:
+                    _one_size(folder, {**dict.fromkeys(headers, (shape[1], shape[2])), name: image.shape[:2]})
+                there.append(name)
+                yield image if image.shape[2] == shape[3] else image.repeat(3, axis=2)
+            keep.words["skipped"] = sorted(headers.keys() - set(there))
+
+        images = keep.collect(seen(), prod(shape))
+    skipped = set(keep.words["skipped"])
+    sizes = {name: header.size for name, header in headers.items() if name not in skipped}
+    return Gathered(images=images, sizes=sizes, places=None)
+
+
+def _stamp(folder: Path, name: str) -> tuple[int, int] | None:
+    """What changes when the file of a picture, or of a page, does."""
+    for file in (name, name.rpartition("#")[0]):
+        with suppress(OSError):
+            return stamp(folder / file)
+    return None
 
 
 def _one_size(folder: Path, seen: Mapping[str, tuple[int, int]]) -> tuple[int, int]:

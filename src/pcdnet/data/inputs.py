@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Num
 
-from pcdnet.data import folder, pictures
-from pcdnet.data.sources import FILES, PICTURE, STACK, Source, source_of, usable
+from pcdnet.data import folder, pictures, remote
+from pcdnet.data.sources import FETCHED, FILES, PICTURE, STACK, Source, shards_in, source_of, usable
 from pcdnet.errors import PcdnetError
 
 STDIN = "-"
@@ -98,9 +98,45 @@ def find_inputs(paths: Sequence[str], *, without: Path | None = None) -> list[In
 
 def _inputs(path: str) -> list[Input]:
     """What one path names: one file, or those of a folder or a pattern."""
+    if remote.is_remote(path):
+        return _fetched(path)
+    path, _, column = path.partition("#") if _columned(path) else (path, "", "")
+    found = _here(path)
+    return [replace(one, path=Path(f"{one.path}#{column}")) for one in found] if column else found
+
+
+def _columned(path: str) -> bool:
+    """Whether a # in a path is followed by a column of shards."""
+    source = source_of(path)
+    return source is not None and source.shards and not Path(path).exists()
+
+
+def _fetched(path: str) -> list[Input]:
+    """What an address names, as copies in the user's cache."""
+    url, _, column = path.partition("#")
+    found = []
+    for file in remote.listed(url, FETCHED):
+        source = source_of(file.url)
+        if source is not None and not source.generated:
+            mark = int.from_bytes(hashlib.sha256(file.mark.encode()).digest()[:6])
+            one = _file(remote.fetched(file), source)
+            place = Path(f"{one.path}#{column}") if column else one.path
+            found.append(replace(one, name=file.url, path=place, stamp=(file.size or 0, mark)))
+    if not found:
+        raise PcdnetError(f"{path} names nothing that images are read from; give {USABLE}")
+    return sorted(found, key=lambda one: folder.natural_order(one.name))
+
+
+def _here(path: str) -> list[Input]:
+    """The same of what is here."""
     place = Path(path).expanduser()
     try:
         if place.is_dir():
+            shards = shards_in(str(place))
+            if shards:
+                files = [one for one in place.iterdir() if one.suffix.lower() == shards]
+                files.sort(key=lambda one: folder.natural_order(one.name))
+                return [_file(one, source) for one in files if (source := source_of(one))]
             inside = [place / name for name in folder.names(place)]
             if not inside:
                 raise PcdnetError(f"{path} holds no picture; give a folder of pictures, or a pattern of other files")

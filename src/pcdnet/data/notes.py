@@ -30,7 +30,7 @@ def some(names: Sequence[str], most: int = 3) -> str:
 
 
 @contextmanager
-def readable(path: Path, what: str, damage: tuple[type[Exception], ...] = (), cure: str = "") -> Iterator[None]:
+def readable(path: str | Path, what: str, damage: tuple[type[Exception], ...] = (), cure: str = "") -> Iterator[None]:
     """Report a file or folder that is missing, that the system does not let us read or that is damaged as one sentence.
 
     `what` it should be is for messages, `damage` is what its library raises, and `cure` what can then be done.

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
@@ -20,7 +21,10 @@ from jaxtyping import Integer, Num, Shaped
 
 from pcdnet.data import box_arrays
 from pcdnet.data.intake import Header, all_in_eight_bits, check_memory, check_pixels, check_stack, check_type
-from pcdnet.data.notes import readable, some
+from pcdnet.data.keeping import Keep, most_in_memory, stamp
+from pcdnet.data.notes import readable, some, to_stderr
+from pcdnet.data.streaming import streamed
+from pcdnet.data.tiles import tile_boxes
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Scenes
@@ -42,6 +46,11 @@ class _Member:
     shape: tuple[int, ...]  # as the header claims; the values may end before
     dtype: np.dtype[np.generic]
 
+    @property
+    def size(self) -> int:
+        """Bytes of all values."""
+        return prod(self.shape) * self.dtype.itemsize
+
     def first(self, count: int | None) -> _Member:
         """The same array, as if it had no more entries than these along its first axis."""
         return replace(self, shape=(len(range(self.shape[0])[:count]), *self.shape[1:]))
@@ -58,6 +67,8 @@ def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Sce
     with _opened(path, ground_truth=True) as members:
         count = members["image"].shape[0]
         kept = {name: one if name in box_arrays.ARRAYS else one.first(stop) for name, one in members.items()}
+        if kept["image"].size > most_in_memory():
+            return _streamed(kept, path, count, view)
         arrays = _unpacked(kept, path)
     images = all_in_eight_bits(arrays["image"], view.values, f"'image' of {path}")
     boxes, kinds, scored = box_arrays.by_scene(arrays, count, path) if "boxes" in arrays else (None, (), ())
@@ -70,6 +81,44 @@ def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Sce
         name=path.name,
     )
     return view.scenes(scenes)
+
+
+def _streamed(members: dict[str, _Member], path: Path, claimed: int, view: View) -> Scenes:
+    """The same scenes where the images would fill the memory; of the ground truth only what would not."""
+    shape, room = members["image"].shape, most_in_memory()
+    lost = [name for name in _LABELS if name in members and members[name].size > room]
+    if lost:
+        to_stderr(f"{lost[0]!r} of {path} would fill the memory, and is left out; use a smaller file for scores")
+    truth = _unpacked({name: one for name, one in members.items() if name not in ("image", *lost)}, path)
+    boxes, kinds, scored = box_arrays.by_scene(truth, claimed, path) if "boxes" in truth else (None, (), ())
+    labels = _labels(truth, path)
+    chosen, size = slice(0, shape[0], view.stride), (shape[1], shape[2])
+    seen_boxes = None if boxes is None else [view.boxes(one, size) for one in boxes[chosen]]
+    seen_labels = None if labels is None else view.labels(labels[chosen])
+    count = len(range(shape[0])[chosen])
+
+    def stream() -> Iterator[tuple[str, Num[np.ndarray, "H W C"]]]:
+        for number, image in islice(images(path, stride=view.stride), count):
+            yield f"image {number} of {path}", image
+
+    keep = Keep(name=str(path), key=(str(path.absolute()), stamp(path), shape, repr(view)))
+    C = 1 if view.grey or len(shape) == 3 else shape[3]
+    found = streamed(stream, view, keep, count * prod(view.size(size)) * C)
+    if found.places is not None:
+        side = found.images.shape[1]
+        seen_boxes = None if seen_boxes is None else tile_boxes(seen_boxes, found.places, side)
+        if seen_labels is not None:
+            places = found.places.tolist()
+            seen_labels = np.stack([seen_labels[n, top : top + side, left : left + side] for n, top, left in places])
+    return Scenes(
+        images=found.images,
+        labels=seen_labels,
+        boxes=seen_boxes,
+        kinds=kinds,
+        scored=scored,
+        name=path.name,
+        places=found.places,
+    )
 
 
 def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
@@ -160,7 +209,7 @@ def _check_labels(name: str, member: _Member, images: tuple[int, ...]) -> None:
 
 
 def _unpacked(members: dict[str, _Member], path: Path) -> dict[str, Shaped[np.ndarray, "*any"]]:
-    total = sum(prod(member.shape) * member.dtype.itemsize for member in members.values())
+    total = sum(member.size for member in members.values())
     check_memory(total, f"the arrays of {path}", ("split it into smaller files",))
     return {name: _values(member) for name, member in members.items()}
 

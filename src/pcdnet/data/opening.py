@@ -11,24 +11,35 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Num
 from numpy.typing import NDArray
 
-from pcdnet.data import folder
+from pcdnet.data import folder, remote
 from pcdnet.data.intake import Header, all_in_eight_bits, check_stack, check_type
 from pcdnet.data.notes import to_stderr
-from pcdnet.data.sources import GENERATED, TRAINING_SEED, VALIDATION_SEED, Source, is_generated, source_of, usable
+from pcdnet.data.sources import (
+    FETCHED,
+    GENERATED,
+    TRAINING_SEED,
+    VALIDATION_SEED,
+    Source,
+    is_generated,
+    source_of,
+    usable,
+)
 from pcdnet.data.tiles import FEWEST, apart, chosen_side
 from pcdnet.data.values import MOST_IMAGES, value_range
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.pixels import PixelStore
 from pcdnet.scene import Scenes
 
-MOST_SCENES = 60_000
-"""Scenes of a file that are used at most where nobody says how many."""
+MOST_SCENES = 2**31
+"""Scenes of a file that are used where nobody says how many: all, as what does not fit in memory is kept on disk."""
 GENERATED_SCENES = 1000
 """Scenes that are generated where nobody says how many."""
 LARGE = 1000
@@ -47,10 +58,14 @@ def open_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED
     """
     if count < 1:
         raise PcdnetError(f"{count} scenes were asked for; give a count of at least 1")
+    name = _here(name)
     source = _source(name)
     if not source.generated:
-        limit = None if view.tiles and not source.strided else count  # a picture has many tiles, or none
-        return source.read(_opened_part(Path(name)), limit=limit, view=view).first(count)
+        place = name if source.shards else _opened_part(Path(name))
+        source = _source(place)
+        # A picture has many tiles, or none.
+        limit = None if (view.tiles and not source.strided) or count >= MOST_SCENES else count
+        return source.read(place, limit=limit, view=view).first(count)
     if view.stride != 1:
         raise PcdnetError(f"{name} is made by seed, so no scene can be skipped; leave out ", Setting("stride"))
     return view.scenes(source.generate(str(name), count=count, seed=seed))
@@ -81,6 +96,7 @@ def to_scenes(
 
 def training_data(name: str | Path, *, seed: int, view: View = UNCHANGED) -> tuple[Scenes, Scenes]:
     """Return scenes for training and, apart from them, for validation; `seed` is that of the training."""
+    name = _here(name)
     source, parts = _source(name), _parts(name)
     if source.training is not None:
         counts = zip(source.training, (TRAINING_SEED, VALIDATION_SEED), strict=True)
@@ -128,9 +144,17 @@ def training_view(
 def _overview(data: object) -> tuple[dict[int, Header], _Images]:
     """What images say of themselves, by number, and a way to go through every n-th of them."""
     if isinstance(data, str | Path):
-        source, path = _source(data), _parts(data).get("train", Path(data))
-        return source.headers(path), lambda stride: source.images(path, stride=stride)
+        data = _here(data)
+        path = _parts(data).get("train", data)
+        source = _source(path)
+        place = path if source.shards else Path(path)
+        headers = source.headers(place)
+        last = max(headers, default=0)
+        return headers, lambda stride: takewhile(lambda pair: pair[0] <= last, source.images(place, stride=stride))
     images = data.images if isinstance(data, Scenes) else data
+    if isinstance(images, PixelStore):
+        N, H, W, C = images.shape
+        return dict.fromkeys(range(N), Header(size=(H, W), channels=C, deep=False)), lambda _: ()
     if not isinstance(images, np.ndarray) or images.ndim not in (3, 4):  # what is wrong is reported when it is opened
         return {}, lambda _: ()
     N, H, W, *_ = images.shape
@@ -161,6 +185,7 @@ def held_out_data(name: str | Path, *, count: int, seed: int, view: View = UNCHA
     Generated ones are those of `seed`, which must not be a training's: begin at TEST_SEED. Of a folder with parts they
     are `test`, or `val` where there is no `test`; of all else what `training_data` keeps for validation.
     """
+    name = _here(name)
     if _source(name).generated or _parts(name).keys() & {"test", "val"}:
         return open_data(name, count=count, seed=seed, view=view)
     return to_scenes(training_data(name, seed=seed, view=view)[1], count=count)
@@ -173,6 +198,13 @@ def _pixels(images: NDArray[np.generic], values: tuple[float, float] | None) -> 
         raise PcdnetError(f"the array has shape {images.shape}, which looks like one image; give a stack, array[None]")
     check_type(images.dtype, "the array")
     return all_in_eight_bits(images, values, "the array").reshape(*images.shape[:3], -1)
+
+
+def _here(name: str | Path) -> str | Path:
+    """A name as it is or, of what is far away and cannot be read shard by shard, the copy that is fetched."""
+    if not remote.is_remote(name) or _source(name).shards:
+        return name
+    return remote.local(str(name), FETCHED)
 
 
 def _source(name: str | Path) -> Source:

@@ -8,6 +8,7 @@ every `--help`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -49,6 +50,8 @@ class Source:
     """Whether it holds many images; then each has a number."""
     strided: bool = False
     """Whether `decompose` may skip some of its images."""
+    shards: bool = False
+    """Whether a folder, a pattern or an address of its files is one, too; `#` and a column may follow."""
 
     @property
     def generated(self) -> bool:
@@ -60,10 +63,12 @@ class Source:
         if self.generated:
             beginning, colon, _ = self.name.partition(":")
             return name.startswith(f"{beginning}:") if colon else name == beginning
+        if self.shards and shards_in(name) in self.suffixes:
+            return True
         if self.suffixes:
-            return Path(name).suffix.lower() in self.suffixes
+            return Path(name.partition("#")[0] if self.shards else name).suffix.lower() in self.suffixes
         with suppress(OSError):  # too long for a name, for example
-            return bool(name) and Path(name).is_dir()
+            return bool(name) and (_is_folder_far_away(name) or Path(name).is_dir()) and not shards_in(name)
         return False
 
     def generate(self, name: str, *, count: int, seed: int) -> Scenes:
@@ -71,16 +76,16 @@ class Source:
         made: Scenes = self._module().generate(count, seed, *name.split(":", 1)[1:])
         return made
 
-    def read(self, path: Path, *, limit: int | None, view: View) -> Scenes:
+    def read(self, path: str | Path, *, limit: int | None, view: View) -> Scenes:
         """At most so many scenes of a file or folder, as they are to be seen."""
         found: Scenes = self._module().read(path, limit=limit, view=view)
         return found
 
-    def images(self, path: Path, *, stride: int) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
+    def images(self, path: str | Path, *, stride: int) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
         """Every `stride`-th image of a file or folder with its number, one held at a time; values are as they lie."""
         yield from self._module().images(path, stride=stride)
 
-    def headers(self, path: Path) -> dict[int, Header]:
+    def headers(self, path: str | Path) -> dict[int, Header]:
         """What the pictures of a file or folder say of themselves, by number; of films and games nothing is asked."""
         found: dict[int, Header] = getattr(self._module(), "headers", lambda _: {})(path)
         return found
@@ -102,6 +107,8 @@ SOURCES = (
     Source("space-invaders", "space-invaders (played and recorded)", training=(3_000, 100), preset="space-invaders"),
     Source("atari:GAME", "atari:GAME (another game, atari:ms_pacman for example)", training=(3_000, 100)),
     Source("folder", "a folder of images"),
+    Source("webdataset", "WebDataset shards (.tar files, a folder or a pattern of them)", (".tar",), shards=True),
+    Source("parquet", "Parquet files with a column of pictures", (".parquet",), shards=True),
     Source("video", "a video", VIDEOS, strided=True),
     PICTURE,
     Source("npz", "an .npz file with the array 'image'", (".npz",)),
@@ -113,6 +120,31 @@ GENERATED = tuple(source for source in SOURCES if source.generated)
 """Those whose scenes are made by seed."""
 FILES = tuple(source for source in SOURCES if not source.generated)
 """Those that lie in files and folders."""
+
+
+FETCHED = (*{suffix for source in FILES for suffix in (*PICTURES, *source.suffixes)}, ".json")
+"""How the names of files end that are fetched with a folder far away."""
+
+
+def shards_in(name: str) -> str:
+    """How the shards end that a folder, here or far away, holds instead of pictures; nothing if there are none."""
+    endings = (*PICTURES, *(suffix for source in SOURCES if source.shards for suffix in source.suffixes))
+    first = ""
+    if _is_folder_far_away(name):
+        from pcdnet.data import remote
+
+        first = remote.holds(name, endings)
+    with suppress(OSError, ValueError):
+        if not first and name and Path(name).is_dir():
+            with os.scandir(name) as entries:
+                first = next((s for e in entries if (s := Path(e.name).suffix.lower()) in endings), "")
+    return "" if first in PICTURES else first
+
+
+def _is_folder_far_away(name: str) -> bool:
+    """Whether a name is an address of no file or pattern that is known."""
+    suffix = Path(name.partition("#")[0]).suffix.lower()
+    return "://" in name and not any(suffix in source.suffixes for source in SOURCES)
 
 
 def source_of(name: str | Path) -> Source | None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import islice
+from math import prod
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
 
+from pcdnet.data.keeping import Keep, most_in_memory, stamp
+from pcdnet.data.notes import to_stderr
+from pcdnet.data.streaming import streamed
 from pcdnet.data.tetrominoes import SHAPES, SIZE, SPRITES, TILE, TetrominoScenes
 from pcdnet.data.tfrecord import claimed_records, parse_example, read_records
 from pcdnet.data.view import UNCHANGED, View
@@ -26,7 +30,21 @@ _RANGES = {"shape": (1, len(SHAPES)), "color": (0, 1), "x": (0, _LAST), "y": (0,
 
 def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
     """Return the scenes of a file as they are to be seen, at most `limit` of them."""
-    return view.scenes(factored(path, view.chosen(limit).stop))
+    chosen = view.chosen(limit)
+    count = claimed_records(path) if chosen.stop is None else min(chosen.stop, claimed_records(path))
+    if count * prod(_FEATURES["image"]) <= most_in_memory():
+        return view.scenes(factored(path, chosen.stop))
+    to_stderr(f"{path} would fill the memory, so its ground truth is left out; use a smaller file for scores")
+
+    def stream() -> Iterator[tuple[str, UInt8[np.ndarray, "35 35 3"]]]:
+        wanted = None if chosen.stop is None else -(-chosen.stop // view.stride)
+        return (
+            (f"record {number} of {path}", image) for number, image in islice(images(path, stride=view.stride), wanted)
+        )
+
+    keep = Keep(name=str(path), key=(str(path.absolute()), stamp(path), chosen.stop, repr(view)))
+    found = streamed(stream, view, keep)
+    return Scenes(images=found.images, name=path.name, places=found.places)
 
 
 def factored(path: Path, limit: int | None = None) -> TetrominoScenes:

@@ -17,8 +17,10 @@ import numpy as np
 from jaxtyping import UInt8
 
 from pcdnet.data.intake import MOST_PIXELS, check_memory
+from pcdnet.data.keeping import Keep, most_in_memory, stamp
 from pcdnet.data.notes import readable, to_stderr
 from pcdnet.data.sources import VIDEOS
+from pcdnet.data.streaming import streamed
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.scene import Scenes
@@ -34,6 +36,8 @@ _BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")  # what
 def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
     """Return the frames of a video, at most `limit` of them."""
     view.chosen(limit)  # refuses a limit that is none
+    if _would_fill_memory(path, limit, view):
+        return _streamed(path, limit, view)
     found: dict[int, UInt8[np.ndarray, "H W C"]] = {}
     for number, frame in islice(images(path, stride=view.stride), limit):
         view.size(frame.shape[:2], f"frames of {path}")
@@ -47,6 +51,27 @@ def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Sce
     names = tuple(f"{path.stem}-{number:06}" for number in found)
     seen = replace(UNCHANGED, tiles=view.tiles, ignore=view.ignore)  # of what is looked at so already
     return seen.scenes(Scenes(images=np.stack([*found.values()]), names=names, name=path.name))
+
+
+def _would_fill_memory(path: Path, limit: int | None, view: View) -> bool:
+    """Whether so many frames as the file claims would."""
+    frames = count(path) // view.stride
+    _, first = next(images(path))
+    view.size(first.shape[:2], f"frames of {path}")
+    frame = view.image(first)
+    return (frames if limit is None else min(frames, limit)) * frame.size > most_in_memory()
+
+
+def _streamed(path: Path, limit: int | None, view: View) -> Scenes:
+    """The same scenes where they would fill the memory."""
+
+    def stream() -> Iterator[tuple[str, UInt8[np.ndarray, "H W C"]]]:
+        for number, frame in islice(images(path, stride=view.stride), limit):
+            yield f"frame {number} of {path}", frame
+
+    keep = Keep(name=str(path), key=(str(path.absolute()), stamp(path), limit, repr(view)))
+    found = streamed(stream, view, keep)
+    return Scenes(images=found.images, name=path.name, places=found.places)
 
 
 def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:

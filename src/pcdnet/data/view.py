@@ -116,7 +116,7 @@ class View:
         """The scenes with their ground truth, seen so."""
         if self.stride > 1:
             scenes = scenes.part(slice(None, None, self.stride))
-        size: tuple[int, int] = scenes.images.shape[1:3]
+        size = scenes.images.shape[1], scenes.images.shape[2]
         seen = self.size(size)
         other = self.crop is not None or self.resize is not None or (self.grey and scenes.images.shape[3] == 3)
         if other or self.ignore is not None:

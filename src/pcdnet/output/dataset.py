@@ -27,7 +27,7 @@ def save_scenes(scenes: Scenes | TetrominoScenes, path: str | Path, *, force: bo
 
 
 def _arrays(scenes: Scenes | TetrominoScenes) -> dict[str, Shaped[np.ndarray, "N *any"]]:
-    arrays: dict[str, Shaped[np.ndarray, "N *any"]] = {"image": scenes.images}
+    arrays: dict[str, Shaped[np.ndarray, "N *any"]] = {"image": np.asarray(scenes.images)}
     if isinstance(scenes, TetrominoScenes):
         entities = np.arange(1 + SPRITES)[:, None, None]
         arrays["mask"] = (scenes.labels[:, None] == entities).astype(np.uint8) * np.uint8(255)

@@ -87,6 +87,6 @@ def _images(run: RunFolder, data: str | None, count: int, seed: int, view: View)
     generated = is_generated(data or run.data)
     scenes = run.held_out(data, count=count if generated else CHOSEN_FROM, seed=TEST_SEED + seed, view=view)
     if generated or len(scenes) <= count:
-        return scenes.images
+        return np.asarray(scenes.images)
     chosen = np.random.default_rng(seed).choice(len(scenes), count, replace=False)
     return scenes.images[np.sort(chosen)]

@@ -126,9 +126,10 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
     training keeps are those of its last weights, which need not be the best.
     """
     counted = scenes.first(COUNTED)
-    found = model.decompose_all(counted.images)
+    images = np.asarray(counted.images)
+    found = model.decompose_all(images)
     bank = model.bank()
-    usage, error = bank_use(counted.images.astype(np.float32) / 255, found, len(bank.masks))
+    usage, error = bank_use(images.astype(np.float32) / 255, found, len(bank.masks))
     metrics, bad = ([], 0) if run is None else run.read_metrics()
     if bad:
         to_stderr(f"{bad} lines of the metrics are damaged or lost, and are missing in the report")

@@ -243,8 +243,9 @@ class Workbench:
         """Each prototype's share of all objects in the samples."""
         if self.samples is None:
             return None
-        found = self.model.decompose_all(self.samples.images)
-        shares, _ = bank_use(self.samples.images.astype(np.float32) / 255, found, self.model.config.num_prototypes)
+        images = np.asarray(self.samples.images)
+        found = self.model.decompose_all(images)
+        shares, _ = bank_use(images.astype(np.float32) / 255, found, self.model.config.num_prototypes)
         use: list[float] = shares.tolist()
         return use
 

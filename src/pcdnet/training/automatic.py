@@ -19,6 +19,7 @@ from jaxtyping import UInt8
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.model.refinement import MAX_DOUBTFUL_TO_RESTART
+from pcdnet.pixels import Pixels
 from pcdnet.training.backdrop import behind_images, choose_background
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import largest_objects, some_of
@@ -65,7 +66,7 @@ class Choice:
     """The side of tiles to cut the images into and to look at instead, where whole ones hold too many objects."""
 
 
-def choose(images: UInt8[np.ndarray, "N H W C"], seed: int, *, tiles: bool = False) -> Choice:
+def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) -> Choice:
     """Look the images over and choose everything that a preset would say."""
     N, H, W, C = images.shape
     largest = largest_objects((H, W))

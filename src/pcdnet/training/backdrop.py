@@ -18,6 +18,7 @@ from pcdnet.config import Background
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.background.moving import Panorama, find_places, look, stitch
 from pcdnet.model.background.plain import fit_surface
+from pcdnet.pixels import Pixels, pieces, spread
 from pcdnet.training.foreground import LEAST_CONTRAST, still_background
 
 TRIED = 60
@@ -47,15 +48,15 @@ class Backdrop:
     """Why it was chosen, in words."""
 
 
-def choose_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int], *, tiles: bool = False) -> Backdrop:
+def choose_background(images: UInt8[Pixels, "N H W C"], frame: tuple[int, int], *, tiles: bool = False) -> Backdrop:
     """The simplest background that leaves few pixels to objects; `frame` is how large objects may be.
 
     What is behind `tiles`, parts of larger pictures, neither stands still nor moves.
     """
-    every = max(1, len(images) // (2 * TRIED))
-    made_from, tried = images[::every][::2], images[::every][1::2][:TRIED]
+    some = spread(images, max(1, len(images) // (2 * TRIED)))
+    made_from, tried = some[::2], some[1::2][:TRIED]
     if len(tried) == 0:
-        tried = images
+        tried = some
     left: dict[Background, float] = {"black": _left(tried, np.zeros((1, *images.shape[1:]), np.float32))}
     left["plain"] = _left(tried, np.stack(list(plain_backgrounds(tried))))
     if len(made_from) >= FEWEST and not tiles:
@@ -85,7 +86,7 @@ def behind_images(
 
 
 def learned_picture(
-    kind: Background, images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int]
+    kind: Background, images: UInt8[Pixels, "N H W C"], frame: tuple[int, int]
 ) -> Float32[np.ndarray, "Y X C"] | None:
     """The first values of a background that is learned, still or moving; None for the others."""
     if kind == "still":
@@ -107,10 +108,9 @@ def plain_backgrounds(images: UInt8[np.ndarray, "N H W C"]) -> Iterator[Float32[
         yield from surface.permute(0, 2, 3, 1).numpy()
 
 
-def stitch_images(images: UInt8[np.ndarray, "N H W C"]) -> Panorama | None:
+def stitch_images(images: UInt8[Pixels, "N H W C"]) -> Panorama | None:
     """The large picture that a moving camera saw, from some of the images; None where they do not fit together."""
-    some = images[:: -(-len(images) // STITCHED)]
-    return stitch(to_tensor(some), 2 * LEAST_CONTRAST)
+    return stitch(to_tensor(spread(images, -(-len(images) // STITCHED))), 2 * LEAST_CONTRAST)
 
 
 def seen_of(picture: Tensor, images: UInt8[np.ndarray, "N H W C"]) -> Float32[np.ndarray, "N H W C"]:
@@ -130,7 +130,13 @@ def _left(images: UInt8[np.ndarray, "N H W C"], backgrounds: Float32[np.ndarray,
     return float(np.minimum(away / FULLY, 1).mean())
 
 
-def pixel_noise(images: UInt8[np.ndarray, "N H W C"]) -> float:
+def pixel_noise(images: UInt8[Pixels, "N H W C"]) -> float:
     """The standard deviation of the noise, from the differences of neighbouring pixels."""
-    across = np.abs(np.diff(images[:, ::2].astype(np.float32), axis=2)).ravel() / 255
-    return float(1.4826 / 2**0.5 * np.median(across))
+    counts = np.zeros(256, np.int64)
+    for piece in pieces(images):
+        for image in piece:
+            across = np.abs(np.diff(image[::2].astype(np.int16), axis=1))
+            counts += np.bincount(across.ravel(), minlength=256)
+    upto = np.cumsum(counts)
+    middle = [np.searchsorted(upto, (upto[-1] + more) // 2, side="right") for more in (-1, 0)]
+    return float(1.4826 / 2**0.5 * np.mean(np.array(middle, np.float32) / 255)) if upto[-1] else float("nan")

@@ -12,6 +12,7 @@ from pcdnet.colours import SEEN, comparable
 from pcdnet.decomposition import Decomposition
 from pcdnet.model.network import PCDNet
 from pcdnet.names import STRONGEST, Colour, Names
+from pcdnet.pixels import Pixels
 
 LEAST_IMAGES, MOST_IMAGES, PIXELS = 200, 1000, 2**22
 """Images whose objects are looked at: as many as have so many pixels together, within these bounds."""
@@ -29,11 +30,11 @@ VISIBLE = 0.5
 """Objects of which less is seen than this share of the usual pixels are left out: others colour what they hide."""
 
 
-def with_colours(model: PCDNet, images: UInt8[np.ndarray, "n H W C"], names: Names) -> Names:
+def with_colours(model: PCDNet, images: UInt8[Pixels, "n H W C"], names: Names) -> Names:
     """The names with the distinct colours of the model's objects in some of the images; any earlier ones are gone."""
     if model.config.colour == "none":
         return replace(names, colours={})
-    count = min(len(images), MOST_IMAGES, max(LEAST_IMAGES, PIXELS // images[0, ..., 0].size))
+    count = min(len(images), MOST_IMAGES, max(LEAST_IMAGES, PIXELS // images[0][..., 0].size))
     chosen = np.linspace(0, len(images) - 1, count).astype(int)
     found = model.decompose_all((images[n] for n in chosen), refined=False)
     return replace(names, colours=distinct_colours(found, names))

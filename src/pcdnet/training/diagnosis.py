@@ -19,6 +19,7 @@ from scipy import ndimage
 from pcdnet.decomposition import Decomposition
 from pcdnet.model.background.flicker import steady
 from pcdnet.model.network import CHUNK, PCDNet
+from pcdnet.pixels import Pixels, spread
 from pcdnet.training.foreground import LEAST_CONTRAST, LEAST_PIXELS, NOISE_FACTOR
 from pcdnet.training.reset import likeness
 
@@ -94,17 +95,17 @@ class _Measured(NamedTuple):
     objects: int
 
 
-def diagnose(model: PCDNet, images: UInt8[np.ndarray, "N H W C"]) -> Figures:
+def diagnose(model: PCDNet, images: UInt8[Pixels, "N H W C"]) -> Figures:
     """Decompose some of the images, evenly spread over all, and measure how well the objects explain them.
 
     Selection is plain greedy: where it is good, refinement changes little, and where it is bad, it takes long.
     """
-    images = images[:: -(-len(images) // MOST_IMAGES)]
-    twice, rng = -(-len(images) // REPEATED), np.random.default_rng(0)
+    some_images = spread(images, -(-len(images) // MOST_IMAGES))
+    twice, rng = -(-len(some_images) // REPEATED), np.random.default_rng(0)
     measured: list[_Measured] = []
     used, tried, again = np.zeros(model.config.num_prototypes, np.int64), 0, 0
-    for start in range(0, len(images), CHUNK):
-        chunk = images[start : start + CHUNK].astype(np.float32) / 255
+    for start in range(0, len(some_images), CHUNK):
+        chunk = some_images[start : start + CHUNK].astype(np.float32) / 255
         found = model.decompose_all(chunk, refined=False)
         measured += [_measure(model, *pair) for pair in zip(chunk, found, strict=True)]
         used += np.bincount(np.concatenate([image.prototype_ids for image in found]), minlength=len(used))

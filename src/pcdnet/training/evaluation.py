@@ -123,7 +123,7 @@ def evaluate(
     for start in range(0, len(scenes), CHUNK):
         part = scenes.part(slice(start, start + CHUNK))
         begun = time.perf_counter()
-        found = model.decompose_all(part.images, refined=refined)
+        found = model.decompose_all(np.asarray(part.images), refined=refined)
         seconds += time.perf_counter() - begun
         tally.add(part, found, counted)
     numbers = np.array(tally.objects)

@@ -13,6 +13,8 @@ import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 from scipy import ndimage
 
+from pcdnet.pixels import Pixels, spread
+
 NOISE_FACTOR = 4.0
 """What differs from the background by more than so many times the noise is foreground."""
 LEAST_CONTRAST = 0.04
@@ -91,7 +93,7 @@ class Foreground:
         return [blob for blob in self.blobs if not blob.inside(self.clutter)]
 
 
-def still_background(images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int]) -> Float32[np.ndarray, "H W C"]:
+def still_background(images: UInt8[Pixels, "N H W C"], frame: tuple[int, int]) -> Float32[np.ndarray, "H W C"]:
     """What is behind everything, of 0 to 1: the median of the images, without things that just stand there.
 
     A piece of the median that its surroundings do not explain belongs to the background if it is always seen, but if
@@ -192,9 +194,9 @@ def largest_objects(size: tuple[int, int]) -> tuple[int, int]:
     return min(H, max(SMALL, int(LARGEST * H))), min(W, max(SMALL, int(LARGEST * W)))
 
 
-def some_of(images: UInt8[np.ndarray, "N H W C"]) -> UInt8[np.ndarray, "n H W C"]:
+def some_of(images: UInt8[Pixels, "N H W C"]) -> UInt8[np.ndarray, "n H W C"]:
     """At most MOST_IMAGES of the images, spread over all of them."""
-    return images[:: max(1, len(images) // MOST_IMAGES)][:MOST_IMAGES]
+    return spread(images, max(1, len(images) // MOST_IMAGES), MOST_IMAGES)
 
 
 def blobs_of(

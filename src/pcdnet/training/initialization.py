@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float32, UInt8
 
 from pcdnet.model.field import Field
 from pcdnet.model.network import PCDNet
+from pcdnet.pixels import Pixels
 from pcdnet.training.backdrop import behind_images
 from pcdnet.training.borders import at_borders, beside_bars, find_bars, find_field
 from pcdnet.training.fixtures import counters
@@ -80,7 +81,7 @@ def find_start(
 @torch.no_grad()
 def init_from_images(
     model: PCDNet,
-    images: UInt8[np.ndarray, "N H W C"],
+    images: UInt8[Pixels, "N H W C"],
     picture: Float32[np.ndarray, "Y X C"] | None,
     seed: int,
     *,

@@ -21,9 +21,10 @@ from pcdnet.model.engine import Layers
 from pcdnet.model.network import PCDNet
 from pcdnet.model.sharing import WHOLE
 from pcdnet.model.storage import fill
+from pcdnet.pixels import Pixels, PixelStore, pieces, spread
 from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
-from pcdnet.training.backdrop import learned_picture
+from pcdnet.training.backdrop import STITCHED, learned_picture
 from pcdnet.training.checkpoint import best_weights, checked_state
 from pcdnet.training.evaluation import Evaluation, evaluate
 from pcdnet.training.foreground import largest_objects
@@ -140,14 +141,15 @@ class Trainer:
         """The background before training: the mean of the images, as in the paper, or what is behind the objects."""
         model, init = self._config.model, self._config.train.init
         if model.background == "still" and init == "constant":
-            mean: np.ndarray = self._images.mean(axis=0, dtype=np.float64) / 255
+            total = sum(piece.sum(axis=0, dtype=np.float64) for piece in pieces(self._images))
+            mean: np.ndarray = np.asarray(total / len(self._images) / 255)
             return mean.astype(np.float32)
         if init != "shapes":
             return learned_picture(model.background, self._views(), model.prototype_size)
         H, W = self._images.shape[1:3]
         return first_background(model.background, self._views(), largest_objects((H, W)))
 
-    def _views(self) -> UInt8[np.ndarray, "N H W C"]:
+    def _views(self) -> UInt8[Pixels, "N H W C"]:
         """What the first background is made from.
 
         A camera that moves on sees new ground, also while it takes the images for validation. No image of the others
@@ -156,7 +158,8 @@ class Trainer:
         valid = self._validation.images
         if self._config.model.background != "moving" or valid.shape[1:] != self._images.shape[1:]:
             return self._images
-        return np.concatenate([self._images, valid])
+        step = -(-(len(self._images) + len(valid)) // STITCHED)  # every so many of all, which are as many as are needed
+        return np.concatenate([spread(self._images, step), spread(valid[-len(self._images) % step :], step)])
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: value.clone() for name, value in self._model.state_dict().items()}
@@ -311,6 +314,8 @@ class Trainer:
             self._order = np.random.default_rng((self._config.train.seed, epoch)).permutation(count)
         rows = self._sharing.rows(self._order[place * batch : (place + 1) * batch])
         pixels = self._images[rows]
+        if isinstance(self._images, PixelStore):
+            self._images.expect(self._sharing.rows(self._order[(place + 1) * batch : (place + 2) * batch]))
         return torch.from_numpy(pixels).to(self._device).permute(0, 3, 1, 2).float().div_(255)
 
     def _validate(self) -> Evaluation:

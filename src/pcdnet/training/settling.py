@@ -25,6 +25,7 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.composition import OPAQUE
 from pcdnet.model.fidelity import unexplained_shares
 from pcdnet.model.network import PCDNet
+from pcdnet.pixels import Pixels, spread
 from pcdnet.training.backdrop import to_tensor
 from pcdnet.training.company import happen_to_touch
 from pcdnet.training.fillers import fillers
@@ -52,10 +53,11 @@ SHARE = 0.1
 
 
 def settle(
-    model: PCDNet, images: UInt8[np.ndarray, "N H W C"], noise: float, watch: Callable[[int, int], None] | None = None
+    model: PCDNet, everything: UInt8[Pixels, "N H W C"], noise: float, watch: Callable[[int, int], None] | None = None
 ) -> PCDNet:
     """The model without its superfluous prototypes; `noise` is the standard deviation of the images' noise."""
-    total, images = len(images), images[:: max(1, len(images) // IMAGES)][:IMAGES]
+    total = len(everything)
+    images = spread(everything, max(1, total // IMAGES), IMAGES)
     if model.config.max_unexplained == 1:  # nobody said how much may be left
         left = min(max(MANY * typically_left(model, images), LEAST_LEFT), MOST_LEFT)
         config = dataclasses.replace(model.config, max_unexplained=round(left, 2))

@@ -14,6 +14,7 @@ from scipy import ndimage, signal
 
 from pcdnet.config import Background
 from pcdnet.errors import PcdnetError
+from pcdnet.pixels import Pixels
 from pcdnet.training.backdrop import learned_picture
 from pcdnet.training.foreground import LEAST_CONTRAST, find_foreground, some_of
 from pcdnet.training.initialization import MOST_SHAPES, find_start
@@ -30,7 +31,7 @@ TINY = 1e-12
 
 
 def first_background(
-    kind: Background, images: UInt8[np.ndarray, "N H W C"], frame: tuple[int, int]
+    kind: Background, images: UInt8[Pixels, "N H W C"], frame: tuple[int, int]
 ) -> Float32[np.ndarray, "Y X C"] | None:
     """The first values of a background that is learned, without things that stand there; None for other kinds."""
     picture = learned_picture(kind, images, frame)

@@ -19,6 +19,7 @@ from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import folder as made
 from pcdnet.files import locked_file
 from pcdnet.model.storage import checked_device
+from pcdnet.pixels import pieces
 from pcdnet.training.display import LiveLine
 from pcdnet.training.fit import Data, Task, check_fit, prepare
 from pcdnet.training.loop import Progress, Trainer
@@ -207,7 +208,8 @@ def _fingerprint(task: Task) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for scenes in (task.scenes, task.validation):
         digest.update(repr(scenes.images.shape).encode())
-        digest.update(scenes.images.tobytes())
+        for piece in pieces(scenes.images):
+            digest.update(piece.tobytes())
     return digest.hexdigest()
 
 

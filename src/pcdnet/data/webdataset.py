@@ -1,0 +1,96 @@
+"""WebDataset: .tar files in which the files of one sample stand one after the other, with one name up to the first dot.
+
+Archives come from strangers: nothing is extracted to the disk, names are words and never paths, links and devices are
+no pictures, and sizes are checked before memory is taken.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from jaxtyping import Num
+
+from pcdnet.data import shards
+from pcdnet.data.intake import Header
+from pcdnet.data.notes import printable, readable
+from pcdnet.data.sources import PICTURES
+from pcdnet.data.view import UNCHANGED, View
+from pcdnet.errors import PcdnetError
+from pcdnet.scene import Scenes
+
+_DAMAGE = (tarfile.TarError, EOFError, ValueError, RecursionError, OverflowError, MemoryError)
+_BLOCK = 512
+
+
+def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
+    """Return the pictures of an archive, of a folder of archives or of a pattern of them, at most `limit`."""
+    return shards.read(path, KIND, limit=limit, view=view)
+
+
+def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
+    """Yield every `stride`-th picture with its number; those that cannot be read are skipped."""
+    return shards.images(path, KIND, stride=stride)
+
+
+def headers(path: str | Path) -> dict[int, Header]:
+    """What the first pictures say of themselves, by number."""
+    return shards.headers(path, KIND)
+
+
+def count(path: str | Path) -> int:
+    """How many pictures the archives hold, of which none is decoded."""
+    found, column = shards.found(path, KIND.suffix)
+    total = 0
+    for shard in found:
+        with shard.opened() as place:
+            total += sum(1 for _ in _members(place, shard.label, column, contents=False))
+    return total
+
+
+def encoded(path: Path, label: str, column: str | None) -> Iterator[tuple[str, bytes]]:
+    """Yield the encoded pictures of an archive with their names; one that claims too many bytes is empty."""
+    return _members(path, label, column)
+
+
+def _members(path: Path, label: str, column: str | None, *, contents: bool = True) -> Iterator[tuple[str, bytes]]:
+    with (
+        readable(label, "a .tar file", _DAMAGE, "download it again"),
+        path.open("rb") as file,
+        tarfile.open(fileobj=file, mode="r:") as archive,
+    ):
+        before: tuple[str, str] = "", ""
+        while (member := archive.next()) is not None:
+            vars(archive)["members"].clear()  # which tarfile would keep, all of them
+            sample, ending = _parts(member.name)
+            if not member.isreg() or not ending.endswith(PICTURES) or column not in (None, ending[1:]):
+                continue
+            if sample == before[0] and ending != before[1]:
+                two = f"{before[1][1:]}, {ending[1:]}"
+                raise PcdnetError(
+                    f"{label} has several pictures of {printable(sample)!r} ({printable(two)}); add the one to "
+                    f"use, as in {label}#{printable(ending[1:])}"
+                )
+            before = sample, ending
+            sound = contents and member.size <= shards.MOST_BYTES and not member.issparse()
+            stream = archive.extractfile(member) if sound else None
+            content = b"" if stream is None else stream.read()
+            if sound and len(content) < member.size:
+                raise EOFError(f"{printable(member.name)} is cut off")
+            yield member.name, content
+        file.seek(archive.offset)
+        if any(file.read(_BLOCK)):  # tarfile takes what it cannot read for the end
+            raise PcdnetError(f"{label} is damaged after {archive.offset:,} bytes; download it again")
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """The sample that a file is of, and how its name ends, in lower case."""
+    path = PurePosixPath(name)
+    stem, dot, ending = path.name.partition(".")
+    return f"{path.parent}/{stem}", f"{dot}{ending}".lower()
+
+
+KIND = shards.Kind(".tar", encoded)
+"""What shards of this kind are."""
