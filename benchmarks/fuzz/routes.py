@@ -7,6 +7,7 @@ import base64
 import io
 import json
 import shutil
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -168,6 +169,7 @@ def prepare(folder: Path) -> Reader:
     workbench = true_workbench(folder)
     app = create_app(workbench)
     loop = asyncio.new_event_loop()
+    weakref.finalize(app, loop.close)
 
     def read(content: bytes) -> None:
         try:
