@@ -37,7 +37,7 @@ results-quick: $(READY)  ## try the same in minutes, with small budgets; results
 	$(BIN)/python -m benchmarks.run --quick
 
 drills: $(READY)  ## kill, damage and starve runs hundreds of times, and count what is lost (half an hour)
-	$(BIN)/python -m benchmarks.drills --train 100 --decompose 100 --damages 500 --disks 100
+	$(BIN)/python -m benchmarks.drills --train 100 --decompose 100 --damages 500 --disks 100 --network 10 --workers 10
 
 fuzz: $(READY)  ## read mutated inputs of every kind, 10 minutes each, and report what breaks (hours)
 	$(BIN)/python -m benchmarks.fuzz

@@ -164,7 +164,7 @@ def test_an_object_store_gives_the_same_and_its_refusals_are_one_sentence(
 ) -> None:
     pytest.importorskip("moto", reason="needs moto, which serves S3 here")
     pytest.importorskip("s3fs", reason="needs s3fs")
-    from benchmarks.network import BUCKET, KEYS, environment, object_store, upload
+    from benchmarks.drilling.network import BUCKET, KEYS, environment, object_store, upload
 
     shards(tmp_path / "d")
     filled(tmp_path / "p", 5)

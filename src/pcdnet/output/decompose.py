@@ -91,6 +91,10 @@ def decompose_files(
     shard
         Do only one of several parts of the images: `(0, 3)`, `(1, 3)` and `(2, 3)` are three that `gather` puts
         together. Each needs a folder of its own.
+    engine
+        What does the work: this process, `local`, or `ray`, the workers of a Ray cluster.
+    address
+        Of the Ray cluster; without one, a cluster of this machine's cores is started.
     force
         Do everything again, and write into the folder even if it holds other things than results.
     device

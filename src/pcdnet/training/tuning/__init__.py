@@ -21,8 +21,8 @@ from pcdnet.files import locked_file
 from pcdnet.model.storage import checked_device
 from pcdnet.pixels import pieces
 from pcdnet.training.display import LiveLine
-from pcdnet.training.fit import Data, Task, check_fit, prepare
 from pcdnet.training.loop import Progress, Trainer
+from pcdnet.training.task import Data, Task, check_fit, prepare
 from pcdnet.training.tuning.space import DEFAULT, SearchSpace
 from pcdnet.training.tuning.trials import TRIALS, StudyRecord, TunedStudy
 
