@@ -47,7 +47,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         changes = {"train.steps": 4, "train.batch": 4, "train.validate_every": 2}
         return dataclasses.replace(choice, config=choice.config.with_fields(changes))
 
-    monkeypatch.setattr("pcdnet.training.fit.choose", quick)
+    monkeypatch.setattr("pcdnet.training.task.choose", quick)
     monkeypatch.chdir(tmp_path)
     *learned, new = frames(31)
     Path("photos").mkdir()

@@ -125,7 +125,7 @@ def test_flags_of_version_0_1_that_take_a_value_now_are_taken(old: str, new: str
 def test_a_used_folder_is_kept_unless_forced(
     trained: Path, data: Path, tmp_path: Path, complaint: Complaint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pcdnet.training.fit.training_data", None)  # it is refused before the data are opened
+    monkeypatch.setattr("pcdnet.training.task.training_data", None)  # it is refused before the data are opened
     before = {path.name: path.read_bytes() for path in trained.iterdir()}
     said = complaint("train", "--data", data, "--out", trained, *SMALL)
     assert "--resume" in said

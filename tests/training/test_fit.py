@@ -110,7 +110,7 @@ def test_data_that_have_a_preset_are_learned_with_it(monkeypatch: pytest.MonkeyP
         asked.update(name=name, **options)
         return Scenes(images=IMAGES[:16]), Scenes(images=IMAGES[16:])
 
-    monkeypatch.setattr("pcdnet.training.fit.training_data", opened)
+    monkeypatch.setattr("pcdnet.training.task.training_data", opened)
     changes = {name: value for name, value in TINY.items() if name != "model.num_prototypes"} | {"train.seed": 7}
     model = learned("tetrominoes", None, changes=changes)
     assert model.config == dataclasses.replace(Config.preset("tetrominoes").model, restarts=0)
@@ -182,7 +182,7 @@ def test_a_model_to_start_from_brings_its_configuration(
     data: str, expected: PCDNet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = Scenes(images=IMAGES[:16]), Scenes(images=IMAGES[16:])
-    monkeypatch.setattr("pcdnet.training.fit.training_data", lambda *_, **__: parts)
+    monkeypatch.setattr("pcdnet.training.task.training_data", lambda *_, **__: parts)
     changes = {"train.steps": 1, "train.batch": 4, "model.max_objects": 2}
     model = learned("tetrominoes" if data == "tetrominoes" else IMAGES, None, changes=changes, start=expected)
     assert model.config == dataclasses.replace(expected.config, max_objects=2)
