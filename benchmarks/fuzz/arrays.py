@@ -132,21 +132,25 @@ def _npy(header: str, values: bytes, rng: Random) -> bytes:
     return b"\x93NUMPY" + bytes((version, 0)) + length + words + values
 
 
+def _refusals(path: Path, ways: Sequence[Callable[[Path], object]]) -> list[PcdnetError]:
+    """What each of several ways to read a file refuses; where one refuses, the others are tried all the same."""
+    refused = []
+    for way in ways:
+        try:
+            way(path)
+        except PcdnetError as error:
+            refused.append(error)
+    return refused
+
+
 def prepare_npz(folder: Path) -> Reader:
     """Whole, some of it, image by image, and the headers alone."""
     path = folder / "arrays.npz"
 
     def read(content: bytes) -> None:
         path.write_bytes(content)
-        refused: list[PcdnetError] = []
-        ways: tuple[Callable[[Path], object], ...] = (
-            *(npz.count, npz.headers, lambda path: list(npz.images(path)), lambda path: npz.read(path, limit=2)),
-        )
-        for part in ways:
-            try:
-                part(path)
-            except PcdnetError as error:
-                refused.append(error)
+        ways = (npz.count, npz.headers, lambda path: list(npz.images(path)), lambda path: npz.read(path, limit=2))
+        refused = _refusals(path, ways)
         scenes = npz.read(path)
         if scenes.boxes is not None and len(scenes.boxes) != len(scenes):
             raise Broken("there are boxes of other scenes")
@@ -238,15 +242,7 @@ def prepare_records(folder: Path) -> Reader:
 
     def read(content: bytes) -> None:
         path.write_bytes(content)
-        refused: list[PcdnetError] = []
-        ways: tuple[Callable[[Path], object], ...] = (
-            *(tetromino_records.count, lambda path: list(tetromino_records.images(path))),
-        )
-        for part in ways:
-            try:
-                part(path)
-            except PcdnetError as error:
-                refused.append(error)
+        refused = _refusals(path, (tetromino_records.count, lambda path: list(tetromino_records.images(path))))
         tetromino_records.read(path)
         if refused:
             raise refused[0]
