@@ -55,6 +55,14 @@ def test_covered_pixels_have_no_say(rng: torch.Generator) -> None:
     torch.testing.assert_close(found[:, :, :8], tilted()[:, :, :8], atol=3 * NOISE, rtol=0)
 
 
+def test_of_an_image_that_objects_hide_altogether_every_pixel_counts(rng: torch.Generator) -> None:
+    images = noisy(tilted(), rng).expand(2, -1, -1, -1)
+    hidden = torch.zeros(2, *SIZE, dtype=torch.bool)
+    hidden[0] = True
+    surface = fit_surface(images, hidden).picture()
+    assert torch.equal(surface[0], surface[1])
+
+
 def test_part_of_a_surface_is_that_part_of_the_whole(rng: torch.Generator) -> None:
     surface = fit_surface(noisy(tilted(), rng))
     part = surface.picture(20, 7, (30, 41))

@@ -50,11 +50,15 @@ class Surface:
 
 @torch.no_grad()
 def fit_surface(images: Float[Tensor, "B C H W"], covered: Bool[Tensor, "B H W"] | None = None) -> Surface:
-    """The surface behind everything in each of the images; `covered` names pixels that objects hide."""
+    """The surface behind everything in each of the images; `covered` names pixels that objects hide.
+
+    Where objects hide all of an image, nothing is known of what is behind them, and every pixel counts.
+    """
     B, C, H, W = images.shape
     step = max(1, int((H * W / PIXELS) ** 0.5))
     values = images[:, :, ::step, ::step].flatten(2)
     free = torch.ones_like(values[:, 0]) if covered is None else (~covered[:, ::step, ::step]).flatten(1).to(values)
+    free = torch.where(free.any(dim=1, keepdim=True), free, 1)
     down, across = polynomials(H, images)[::step], polynomials(W, images)[::step]
     orders = torch.arange(DEGREE + 1)
     k, m = torch.nonzero(orders[:, None] + orders <= DEGREE).T.to(images.device)
