@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ HELD = 64 * 2**20
 """Bytes of a stream that are held before it is written to a file: shorter ones never are."""
 VERSION = 1
 """Counts changes in how pictures are decoded or seen: what an older version has kept is not used again."""
+UNUSED = 30 * 24 * 3600
+"""Seconds after which pixels that nothing was trained on make room for others."""
 CACHE = "PCDNET_CACHE"
 """The environment variable that names the folder of everything that is kept."""
 
@@ -87,7 +90,7 @@ class Keep:
             return None
         self.words.clear()
         self.words.update(store.words)
-        with suppress(OSError):  # so that whoever clears the cache sees what is still in use
+        with suppress(OSError):  # so that it is seen to be in use
             os.utime(self.path)
         return _as_is_best(store)
 
@@ -106,7 +109,7 @@ class Keep:
         if last is None:
             return np.stack(few)
         to_stderr(f"{self.name} is decoded once, into {self.path}")
-        folder(self.path.parent)
+        _forget_unused(folder(self.path.parent))
         with whole_file(self.path, *self._cure(), shared=True) as file:
             write_store(file, chain(_emptied(few), [last], stream), self.words)
         return _as_is_best(open_store(self.path))
@@ -124,6 +127,15 @@ class Keep:
 
     def _cure(self) -> tuple[str, ...]:
         return (f"make room, or set the environment variable {CACHE} to a folder with more",)
+
+
+def _forget_unused(place: Path) -> None:
+    """Remove the pixels that were not used for long; a training that still reads them keeps its open file."""
+    for path in place.glob("*.pixels"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > UNUSED:
+                path.unlink()
+                to_stderr(f"removed {path}, which was not used for {UNUSED // (24 * 3600)} days")
 
 
 def _emptied(images: list[Any]) -> Iterator[Any]:
