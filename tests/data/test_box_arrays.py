@@ -77,6 +77,11 @@ def test_boxes_may_be_without_kinds_and_none_at_all(tmp_path: Path) -> None:
         ("kinds", np.array([None, "a"], object), "'kinds' .* is of type object"),
         ("kinds", np.array([], object), "'kinds' .* is of type object"),
         ("kinds", np.array([["car"]]), "'kinds' .* has shape .1, 1.; save a list"),
+        (
+            "kinds",
+            np.full(3, 0x110000, np.uint32).view("=U1"),
+            "'kinds' .* has letters that do not exist; save it again",
+        ),
         ("kinds", np.array(["x" * 201]), "names of at most 200 characters"),
         ("scored", np.array(["van"]), "'scored' .* has .'van'.; save names that 'kinds' has"),
     ],

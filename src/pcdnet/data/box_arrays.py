@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 import numpy as np
@@ -48,8 +49,8 @@ def by_scene(
     corners = arrays["boxes"].astype(np.float64)
     if not np.isfinite(corners).all() or (corners[:, 2:] <= 0).any():
         raise PcdnetError(f"'boxes' of {path} has sides that are no pixels; save finite numbers, and sides above 0")
-    kinds = tuple(printable(str(kind)) for kind in arrays["kinds"]) if "kinds" in arrays else ("object",)
-    scored = tuple(printable(str(kind)) for kind in arrays.get("scored", np.array([], "U1")))
+    kinds = _words(arrays["kinds"], f"'kinds' of {path}") if "kinds" in arrays else ("object",)
+    scored = _words(arrays.get("scored", np.array([], "U1")), f"'scored' of {path}")
     if not set(scored) <= set(kinds):
         raise PcdnetError(f"'scored' of {path} has {sorted(set(scored) - set(kinds))}; save names that 'kinds' has")
     numbers = arrays.get("box_kind", np.zeros(len(corners), np.int32))
@@ -61,6 +62,15 @@ def by_scene(
     parts = np.split(order, np.searchsorted(owners[order], np.arange(1, scenes)))
     boxes = [Boxes(corners=corners[part], kinds=numbers[part]) for part in parts]
     return boxes, kinds, scored
+
+
+def _words(values: Shaped[np.ndarray, "n"], label: str) -> tuple[str, ...]:
+    """Names as they can be printed; NumPy does not check that what a file has for letters are some."""
+    if values.nbytes:
+        letters = np.frombuffer(values.tobytes(), np.dtype(np.uint32).newbyteorder(values.dtype.byteorder))
+        if letters.max() > sys.maxunicode:
+            raise PcdnetError(f"{label} has letters that do not exist; save it again with numpy.savez")
+    return tuple(printable(str(value)) for value in values)
 
 
 def _check_range(values: Shaped[np.ndarray, "M"], count: int, label: str, what: str) -> None:

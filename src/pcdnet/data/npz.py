@@ -35,6 +35,7 @@ _NO_HEADER = (ValueError, KeyError, TypeError, MemoryError, RecursionError, Toke
 _PIECE = 16 * 2**20
 _PARSERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _LONGEST_HEADER = 10_000  # characters; NumPy's own limit for headers that are parsed
+_EXPANDED = 1032  # bytes that deflate makes of one at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +179,13 @@ def _member(file: zipfile.ZipFile, name: str, path: Path, stack: ExitStack) -> _
         raise PcdnetError(f"{label} has no readable header; save it again with numpy.savez") from None
     if fortran and len(shape) > 1:
         raise PcdnetError(f"{label} is stored column by column; save numpy.ascontiguousarray of it")
-    if any(side < 0 for side in shape):
+    if any(isinstance(side, bool) or side < 0 for side in shape):
         raise PcdnetError(f"{label} claims the shape {shape}; save it again with numpy.savez")
-    return _Member(label, stream, shape, dtype)
+    member = _Member(label, stream, shape, dtype)
+    if member.size > _EXPANDED * (there := path.stat().st_size):
+        problem = f"{label} claims {member.size} bytes, more than the {there} of the file can hold"
+        raise PcdnetError(f"{problem}; save it again with numpy.savez")
+    return member
 
 
 def _check_headers(members: dict[str, _Member]) -> None:
