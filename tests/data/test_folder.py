@@ -13,7 +13,7 @@ from PIL import Image
 
 from pcdnet.data import folder
 from pcdnet.data.decoding import pixels_of
-from pcdnet.data.folder import names, read
+from pcdnet.data.folder import names, natural_order, read
 from pcdnet.data.intake import Header
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
@@ -58,6 +58,12 @@ def test_numbers_in_names_count_as_numbers(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     (tmp_path / "folder.png").mkdir()
     assert names(tmp_path) == ordered
+
+
+def test_numbers_of_any_length_can_be_ordered() -> None:
+    ordered = ["a2", "a10", f"a{'9' * 4999}", f"a1{'0' * 4999}"]
+    mixed = [ordered[n] for n in (3, 1, 2, 0)]
+    assert sorted(mixed, key=natural_order) == ordered
 
 
 @pytest.mark.parametrize(("limit", "stride"), [(5, 1), (None, 3), (2, 5), (100, 1)])

@@ -99,9 +99,10 @@ def parts(folder: str | Path) -> dict[str, Path]:
 
 
 def natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
-    """A key to sort names by, in which numbers count as numbers: `a2` comes before `a10`."""
+    """A key to sort names by, in which numbers, however long, count as numbers: `a2` comes before `a10`."""
     parts = re.split(r"([0-9]+)", name.lower())
-    return [(int(part), "") if index % 2 else (0, part) for index, part in enumerate(parts)], name
+    numbers = [part.lstrip("0") for part in parts]  # of two numbers the one with more digits is larger
+    return [(len(numbers[n]), numbers[n]) if n % 2 else (0, part) for n, part in enumerate(parts)], name
 
 
 class _Page(NamedTuple):
