@@ -160,6 +160,14 @@ STATES: dict[str, Change] = {
 }
 
 
+def test_words_without_end_are_refused(run: Path) -> None:
+    deep = "[" * 10**5
+    edited(run / "state.safetensors", lambda _, words: words.update(state=deep), seal=True)
+    RunFolder.open(run).read_metrics()
+    with pytest.raises(PcdnetError, match=r"state\.safetensors: state has no end of brackets; train anew"):
+        RunFolder.open(run).load_state()
+
+
 @pytest.mark.parametrize("change", STATES)
 @pytest.mark.parametrize("seal", [True, False])
 def test_a_state_that_is_not_what_training_needs_is_refused(change: str, seal: bool, run: Path) -> None:

@@ -59,14 +59,14 @@ def _line(text: bytes) -> dict[str, Any] | None:
     if (
         not isinstance(scores, dict)
         or not isinstance(line.get("event", ""), str)
-        or not all(_is_number(value) for value in measured.values())
+        or not all(is_number(value) for value in measured.values())
         or any(type(value) is not int or not 0 <= value < MOST for value in (line.get("in_use", 0), *counted.values()))
-        or not all(scores.get(name) is None or _is_number(scores[name]) for name in ("fg_ari", "f1", "mse"))
+        or not all(scores.get(name) is None or is_number(scores[name]) for name in ("fg_ari", "f1", "mse"))
     ):
         return None
     return line
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Whether it is a number that can be drawn, of those that JSON has; whole ones know no end there."""
     return type(value) is float or (type(value) is int and abs(value) < MOST)

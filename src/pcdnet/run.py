@@ -476,7 +476,10 @@ def _noted(words: Mapping[str, str], name: str) -> Any:
     """What a file of tensors notes under a name, None if nothing; words that nobody writes are a ValueError."""
     for unknown in words.keys() - WORDS:
         raise ValueError(f"nothing is called {unknown!r:.40}")
-    return json.loads(words.get(name, "null"))
+    try:
+        return json.loads(words.get(name, "null"))
+    except RecursionError:
+        raise ValueError(f"{name} has no end of brackets") from None
 
 
 def _as_configured(name: str, value: Any) -> Any:

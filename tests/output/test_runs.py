@@ -94,6 +94,13 @@ def test_seeds_of_one_configuration_are_summed_up(tmp_path: Path) -> None:
     ]
 
 
+def test_a_score_that_no_number_can_hold_is_none(tmp_path: Path) -> None:
+    trained(tmp_path / "0", 0, f1=0.25, ap50=10**400)
+    (seeds,) = runs(tmp_path).configurations
+    assert seeds.scores()["f1"]["mean"] == 0.25
+    assert "ap50" not in seeds.scores()
+
+
 def test_seeds_that_were_asked_for_together_stay_together_even_if_the_images_made_them_differ(tmp_path: Path) -> None:
     trained(tmp_path / "seed-0", 0)
     trained(tmp_path / "seed-1", 1, config=CONFIG.with_fields({"model.max_objects": 9}))

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from pcdnet.data.folder import natural_order
 from pcdnet.errors import PcdnetError
 from pcdnet.files import is_held
+from pcdnet.history import is_number
 from pcdnet.model.storage import CONFIG, WEIGHTS, load_words
 from pcdnet.origin import FILE as ORIGIN
 from pcdnet.run import LOCK, METRICS, STATE, RunFolder
@@ -233,8 +234,8 @@ def _progress(run: RunFolder) -> dict[str, Any]:
         step = int(json.loads(load_words(run.path / STATE)["state"])["step"])
     verdict = kept_verdict(run)
     validations = [line["validation"] for line in lines if isinstance(line.get("validation"), dict)]
-    scores = {name: value for name, value in (validations or [{}])[-1].items() if _is_number(value)}
-    seconds = [line["seconds"] for line in lines if _is_number(line.get("seconds"))]
+    scores = {name: value for name, value in (validations or [{}])[-1].items() if _is_finite(value)}
+    seconds = [line["seconds"] for line in lines if _is_finite(line.get("seconds"))]
     trained = run.has_state or bool(lines) or (run.path / ORIGIN).is_file()
     state: State = "finished" if verdict is not None else "stopped" if trained else "saved"
     return {
@@ -248,8 +249,8 @@ def _progress(run: RunFolder) -> dict[str, Any]:
     }
 
 
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and abs(value) < math.inf  # type: ignore[arg-type]  # isfinite takes no 10**400
+def _is_finite(value: object) -> bool:
+    return is_number(value) and math.isfinite(value)
 
 
 def _sentence(error: BaseException) -> str:
