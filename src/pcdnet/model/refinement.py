@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from pcdnet.model.colour import first_of_best
 from pcdnet.model.compiled import usable
@@ -235,12 +236,12 @@ def _swept(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     """The same by compiled loops, not packed yet."""
     from pcdnet.model.compiled.refinement import sweep as loops
 
-    geometry, script = given.plan.geometry, selection.candidate
+    (my, mx), script = given.plan.geometry.padding, selection.candidate
     behind = given.behind() if given.own is not None else given.behind()[:1]
-    inside = inside_of(given.images[:1], geometry, given.plan.seen)[..., 0]
-    images = as_array(canvas(given.images, geometry).permute(0, 3, 1, 2))
-    problem = as_arrays(given, canvas(behind, geometry))
-    found = loops(problem, images, as_array(inside), as_array(selection.colour), as_array(script), _least(given))
+    inside = inside_of(given.images[:1], given.plan.geometry, given.plan.seen)[..., 0]
+    images, behind = (pad(each, (mx, mx, my, my)) for each in (given.images, behind))
+    problem, colour = as_arrays(given, behind), as_array(selection.colour)
+    found = loops(problem, as_array(images), as_array(inside), colour, as_array(script), _least(given))
     return torch.from_numpy(found)
 
 
