@@ -19,11 +19,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pcdnet.model.compiled import usable
+from pcdnet.model.compiled.problem import as_array
 from pcdnet.model.evidence import error_fall, occluded
-from pcdnet.model.overlap import Pairs, Stack, order_evidence, touching
+from pcdnet.model.overlap import Pairs, Stack, order_evidence, tight_frames, touching
 from pcdnet.model.placement import Placement, to_placement
 from pcdnet.model.plan import SearchPlan
-from pcdnet.model.selection import Selection, SelectionInput, subset
+from pcdnet.model.selection import EMPTY, Selection, SelectionInput, subset
 
 LEAST_CHANGE = 1e-3
 """Evidence for another order must be at least this much: less may be rounding."""
@@ -52,6 +54,8 @@ def _ordered(
     images: Float[Tensor, "B C H W"], behind: Float[Tensor, "B C H W"], plan: SearchPlan, placement: Placement
 ) -> tuple[Placement, Int[Tensor, "B N"]]:
     """The placement in its order, and the slots that objects had before."""
+    if usable(images):
+        return _compiled(images, behind, plan, placement)
     slots = torch.arange(placement.exists.shape[1], device=images.device).repeat(len(images), 1)
     image = touching(plan, placement).flatten(1).any(dim=1).nonzero()[:, 0]
     if len(image) == 0:
@@ -74,6 +78,29 @@ def _ordered(
         pairs = stack.overlapping()
         pairs = pairs[moved[pairs.image, pairs.front]]
     return placement, slots
+
+
+def _compiled(
+    images: Float[Tensor, "B C H W"], behind: Float[Tensor, "B C H W"], plan: SearchPlan, placement: Placement
+) -> tuple[Placement, Int[Tensor, "B N"]]:
+    """The same by compiled loops."""
+    from pcdnet.model.compiled.depth import ordered as loops
+
+    config, exists = plan.config, placement.exists
+    prototype, row, column = tight_frames(plan, placement)
+    things = torch.stack([torch.where(exists, prototype, EMPTY), row, column], dim=2)
+    seen = images.new_ones(1, *images.shape[2:]) if plan.seen is None else plan.seen[0]
+    behind = behind[:1] if behind.stride(0) == 0 else behind  # one for all
+    planes = as_array(images), as_array(behind), as_array(seen)
+    bank = as_array(plan.tight.prototypes), as_array(plan.tight.masks), as_array(plan.boxes)
+    values = as_array(placement.colour), as_array(placement.error_reduction)
+    found = loops(planes, bank, as_array(things), values, config.max_colour, config.colour == "least_squares")
+    slots, colour, reduction = map(torch.from_numpy, found)
+    prototype, row, column, advantage = (
+        values.gather(1, slots)
+        for values in (placement.prototype, placement.row, placement.column, placement.advantage)
+    )
+    return Placement(prototype, row, column, colour, reduction, advantage), slots
 
 
 def consistent_order(slots: list[int], edges: list[Edge]) -> list[int]:

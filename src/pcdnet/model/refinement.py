@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from pcdnet.model.colour import first_of_best
 from pcdnet.model.compiled import usable
@@ -114,7 +115,7 @@ class _Restarts:
 
 def _without_each(given: SelectionInput, selection: Selection, restarts: int) -> _Restarts:
     """Without one of the doubtful objects, for so many of them; objects that do not touch it stay."""
-    doubtful = _doubtful(given, _painted(given, selection)[2])
+    doubtful = _doubtful(given, _explained(given, selection)[1])
     doubtful &= _few(doubtful)[:, None] & (doubtful.cumsum(dim=1) <= restarts)
     image, slot = doubtful.nonzero(as_tuple=True)
     part, gone = given.subset(image), selection.candidate[image, slot]
@@ -130,7 +131,7 @@ def _with_each_rival(given: SelectionInput, selection: Selection, restarts: int)
     Rivals are the candidates that would reduce the error most in front of all objects. Where several fit exactly, as
     in things that touch and have one colour, the right one may be any of them, and greedy selection takes the first.
     """
-    picture, _, left = _painted(given, selection)
+    picture, left = _explained(given, selection)
     evidence = Evidence.opening(given.images, given.plan.geometry, picture, given.plan.seen)
     exists = given.candidates.exists & _few(_doubtful(given, left))[:, None]
     candidate, image = exists.T.nonzero(as_tuple=True)
@@ -235,13 +236,39 @@ def _swept(given: SelectionInput, selection: Selection) -> Int[Tensor, "B N"]:
     """The same by compiled loops, not packed yet."""
     from pcdnet.model.compiled.refinement import sweep as loops
 
-    geometry, script = given.plan.geometry, selection.candidate
-    behind = given.behind() if given.own is not None else given.behind()[:1]
-    inside = inside_of(given.images[:1], geometry, given.plan.seen)[..., 0]
-    images = as_array(canvas(given.images, geometry).permute(0, 3, 1, 2))
-    problem = as_arrays(given, canvas(behind, geometry))
-    found = loops(problem, images, as_array(inside), as_array(selection.colour), as_array(script), _least(given))
+    images, behind, inside = _canvases(given)
+    problem, colour = as_arrays(given, behind), as_array(selection.colour)
+    found = loops(problem, as_array(images), as_array(inside), colour, as_array(selection.candidate), _least(given))
     return torch.from_numpy(found)
+
+
+def _canvases(
+    given: SelectionInput,
+) -> tuple[Float[Tensor, "B C Y X"], Float[Tensor, "b C Y X"], Float[Tensor, "1 Y X"]]:
+    """The images, what is behind them and what of them counts, as compiled loops take them."""
+    my, mx = given.plan.geometry.padding
+    behind = given.behind() if given.own is not None else given.behind()[:1]
+    images, behind = (pad(each, (mx, mx, my, my)) for each in (given.images, behind))
+    return images, behind, inside_of(given.images[:1], given.plan.geometry, given.plan.seen)[..., 0]
+
+
+def _explained(given: SelectionInput, selection: Selection) -> tuple[Float[Tensor, "B Y X C"], Float[Tensor, "B N"]]:
+    """The pictures that the objects make, and the error that is left in the frame of each."""
+    if not usable(given.images):
+        picture, _, left = _painted(given, selection)
+        return picture, left
+    from pcdnet.model.compiled.refinement import explained as loops
+
+    (my, mx), where, bank = given.plan.geometry.padding, given.candidates, given.plan.tight
+    images, behind, inside = _canvases(given)
+    pictures, errors = loops(
+        (as_array(images), as_array(behind), as_array(inside)),
+        (as_array(bank.prototypes), as_array(bank.masks)),
+        (as_array(where.row + my), as_array(where.column + mx)),
+        where.peaks,
+        (as_array(selection.candidate), as_array(selection.colour)),
+    )
+    return torch.from_numpy(pictures).permute(0, 2, 3, 1).contiguous(), torch.from_numpy(errors)
 
 
 def _painted(

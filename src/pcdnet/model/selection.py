@@ -206,21 +206,36 @@ def _compiled(given: SelectionInput, script: Int[Tensor, "B N"] | None, advantag
     from pcdnet.model.compiled import selection as loops
 
     (B, C, *_), N, least = given.images.shape, given.plan.config.max_objects, given.plan.config.min_error_reduction
-    evidence = given.evidence()
-    problem = as_arrays(given, None if evidence.behind is None else evidence.behind[: 1 if given.own is None else B])
+    behind = given.plan.behind if given.own is None else canvas(given.own, given.plan.geometry)
+    behind = None if behind is None else behind.permute(0, 3, 1, 2).contiguous()
+    problem, planes = as_arrays(given, behind), _plane_by_plane(given, behind)
     script = torch.full((B, N), EMPTY) if script is None else script
-    planes = as_array(evidence.planes.permute(0, 3, 1, 2))
-    found = loops.select(problem, planes, as_array(script), C, least, advantages=advantages)
+    found = loops.select(problem, as_array(planes), as_array(script), C, least, advantages=advantages)
     return Selection(*map(torch.from_numpy, found))
 
 
-def as_arrays(given: SelectionInput, behind: Float[Tensor, "b Y X C"] | None) -> Problem:
+def _plane_by_plane(given: SelectionInput, behind: Float[Tensor, "b C Y X"] | None) -> Float[Tensor, "B planes Y X"]:
+    """The planes of the evidence before anything is chosen, one after the other."""
+    (B, C, H, W), geometry, seen = given.images.shape, given.plan.geometry, given.plan.seen
+    my, mx = geometry.padding
+    planes = given.images.new_zeros(B, C + 1 if behind is None else 2 * C + 3, *geometry.canvas)
+    inside = planes[:, :, my : my + H, mx : mx + W]
+    inside[:, :C] = given.images
+    inside[:, C] = 1 if seen is None else seen[:, 0]
+    if behind is not None:
+        Y, QB = planes[:, :C], planes[:, C + 1 : 2 * C + 1]
+        torch.mul(planes[:, C : C + 1], behind, out=QB)
+        planes[:, 2 * C + 1], planes[:, 2 * C + 2] = (Y * behind).sum(1), (QB * behind).sum(1)
+    return planes
+
+
+def as_arrays(given: SelectionInput, behind: Float[Tensor, "b C Y X"] | None) -> Problem:
     """What compiled loops choose from, over what is behind all objects; None is black."""
     plan, candidates, (my, mx) = given.plan, given.candidates, given.plan.geometry.padding
     none, limits = given.images.new_zeros(0, 1, 1, 1), given.palette.limits
     assert limits is not None
     return Problem(
-        as_array(none if behind is None else behind.permute(0, 3, 1, 2)),
+        as_array(none if behind is None else behind),
         (as_array(plan.tight.prototypes), as_array(plan.tight.masks)),
         as_array(plan.kernels.stack(over_black=behind is None)),
         as_array(plan.boxes),

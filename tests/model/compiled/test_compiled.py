@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from pcdnet.config import Background
-from pcdnet.model import compiled
+from pcdnet.model import compiled, refinement
 from pcdnet.model.engine import Layers
-from tests.model.models import random_model
+from pcdnet.model.selection import select
+from tests.model.models import SIZE, random_model
 
 needs_numba = pytest.mark.skipif(not compiled.installed(), reason="loops are compiled by Numba, the extra `fast`")
 SETTINGS: list[tuple[Background, dict[str, Any]]] = [
@@ -93,3 +94,19 @@ def test_without_numba_tensors_do_all_the_work(monkeypatch: pytest.MonkeyPatch) 
     with torch.inference_mode():
         found = model(images)
     assert torch.equal(found.reconstruction, expected.reconstruction)
+
+
+@needs_numba
+@pytest.mark.parametrize("background", ["black", "still", "plain"])
+def test_pictures_and_what_they_leave_are_those_of_the_tensors(background: Background) -> None:
+    model, images = random_model(1, background=background, images=10)
+    model, images = model.double().eval(), images.double()
+    with torch.no_grad():
+        own = model.own_backgrounds(images)
+        given = model.selection_input(images, model.plan(SIZE), 4, own)
+        selection = select(given)
+        picture, left = refinement._explained(given, selection)
+        expected, _, error = refinement._painted(given, selection)
+    torch.testing.assert_close(picture, expected)
+    torch.testing.assert_close(left, error)
+    assert (left > 0).any()

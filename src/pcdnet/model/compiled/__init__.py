@@ -2,8 +2,8 @@
 
 Tensors are fast where one operation works on much at once. Greedy selection is the opposite: many small windows, each
 of which depends on the choice before it. Numba compiles these loops, image by image, and threads share the images.
-Each function here does what a function of the same name in `peaks` or `selection` does with tensors; that one is
-the reference, and does the work on accelerators and where Numba is not installed.
+Each function here does what a function of the same name in `peaks`, `selection` or `depth` does with tensors; that
+one is the reference, and does the work on accelerators and where Numba is not installed.
 """
 
 from __future__ import annotations

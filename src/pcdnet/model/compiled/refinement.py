@@ -38,6 +38,53 @@ def sweep(problem: Problem, images: Array, inside: Array, colour: Array, script:
     return revised
 
 
+def explained(
+    planes: tuple[Array, Array, Array],
+    bank: tuple[Array, Array],
+    places: tuple[Array, Array],
+    peaks: int,
+    chosen: tuple[Array, Array],
+) -> tuple[Array, Array]:
+    """The pictures (B C Y X) that objects make, and the squared error that is left in the frame of each (B N).
+
+    Planes are images, what is behind them and what of them counts, as above; chosen are candidates and their colours.
+    """
+    pictures, left = np.empty_like(planes[0]), np.zeros(chosen[0].shape, planes[0].dtype)
+
+    def work(start: int, stop: int) -> None:
+        _explained((start, stop), planes, bank, places, peaks, chosen, pictures, left)
+
+    share(work, len(left))
+    return pictures, left
+
+
+@compiled
+def _explained(
+    ends: tuple[int, int],
+    planes: tuple[Array, Array, Array],
+    bank: tuple[Array, Array],
+    places: tuple[Array, Array],
+    peaks: int,
+    chosen: tuple[Array, Array],
+    pictures: Array,
+    left: Array,
+) -> None:
+    (images, behind, inside), (prototypes, masks), (row, column), (script, colour) = planes, bank, places, chosen
+    h, w = masks.shape[1:]
+    covered = np.empty((images.shape[1], h, w), images.dtype)
+    for b in range(ends[0], ends[1]):
+        pictures[b] = behind[b % len(behind)]
+        for n in range(script.shape[1] - 1, -1, -1):
+            t = script[b, n]
+            if t >= 0:
+                p = t // peaks
+                _paint(pictures[b], covered, prototypes[p], masks[p], row[b, t], column[b, t], colour[b, n])
+        for n in range(script.shape[1]):
+            t = script[b, n]
+            if t >= 0:
+                left[b, n] = _error(images[b], pictures[b], inside[b % len(inside)], row[b, t], column[b, t], h, w)
+
+
 @compiled
 def _sweep(
     ends: tuple[int, int],
