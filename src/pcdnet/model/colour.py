@@ -262,14 +262,16 @@ class _LeastSquares(torch.autograd.Function):
         limits = (0.0 if max_colour < torch.inf else -torch.inf), max_colour
         ctx.save_for_backward(prototypes, masks, *planes)
         ctx.given = frames.as_arrays(), limits
-        arrays = tuple(map(as_array, planes)), (as_array(prototypes), as_array(masks))
-        return torch.from_numpy(loops.colours(*arrays, *ctx.given))
+        shown, behind, inside = map(as_array, planes)
+        objects = as_array(prototypes), as_array(masks)
+        return torch.from_numpy(loops.colours((shown, behind, inside), objects, *ctx.given))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         from pcdnet.model.compiled import colour as loops
 
-        prototypes, masks, *planes = map(as_array, ctx.saved_tensors)
-        found = loops.gradients(tuple(planes), (prototypes, masks), *ctx.given, as_array(gradient))
+        prototypes, masks, shown, behind, inside = map(as_array, ctx.saved_tensors)
+        places, limits = ctx.given
+        found = loops.gradients((shown, behind, inside), (prototypes, masks), places, limits, as_array(gradient))
         return *map(torch.from_numpy, found), None, None, None, None, None

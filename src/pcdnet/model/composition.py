@@ -124,9 +124,9 @@ class _Compiled(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         from pcdnet.model.compiled import composition as loops
 
-        *objects, background = map(as_array, ctx.saved_tensors)
+        prototypes, masks, colour, background = map(as_array, ctx.saved_tensors)
         flow = gradient.clone(memory_format=torch.contiguous_format)
-        found = loops.gradients(tuple(objects), ctx.frames.as_arrays(), background, as_array(flow))
+        found = loops.gradients((prototypes, masks, colour), ctx.frames.as_arrays(), background, as_array(flow))
         d_background = None
         if ctx.needs_input_grad[3]:
             d_background = flow.sum(0, keepdim=True) if len(background) == 1 else flow

@@ -113,9 +113,9 @@ def test_neither_threads_nor_the_batch_change_a_bit_of_what_images_give() -> Non
 
     def gradients(part: slice) -> list[Tensor]:
         some = Frames(where.geometry, where.row[part], where.column[part], where.exists[part])
-        inputs = [each[part].clone().requires_grad_() for each in (prototypes, masks)]
-        picture = compose(*inputs, least_squares_colours(images[part], behind, *inputs, some, 1.5), some, behind)
-        return [picture.detach(), *torch.autograd.grad((picture - images[part]).square().sum(), inputs)]
+        T, M = (each[part].clone().requires_grad_() for each in (prototypes, masks))
+        picture = compose(T, M, least_squares_colours(images[part], behind, T, M, some, 1.5), some, behind)
+        return [picture.detach(), *torch.autograd.grad((picture - images[part]).square().sum(), [T, M])]
 
     whole = gradients(slice(None))
     torch.set_num_threads(3)

@@ -6,6 +6,8 @@ Whatever is summed over pixels is summed within one image: batches, threads and 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pcdnet.model.compiled import compiled, share
@@ -135,7 +137,7 @@ def _learning(T: Array, M: Array, tints: Array, under: Array, weight: Array) -> 
 
 
 @compiled
-def _row(T: Array, M: Array, weight: Array, tint: float, under: Array, flow: Array, d_T: Array, d_M: Array) -> float:
+def _row(T: Array, M: Array, weight: Array, tint: float, under: Array, flow: Array, d_T: Array, d_M: Array) -> Any:
     """Pass the gradient of a row of one channel to an object and on to what is behind; the colour's is returned."""
     one, total = M.dtype.type(1), M.dtype.type(0)
     for x in range(len(T)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pcdnet.model.compiled import compiled, share
@@ -28,7 +30,7 @@ def _normalise(ends: tuple[int, int], spectra: Array, signals: Array, floor: flo
 
 
 @compiled
-def _energy(signal: Array) -> float:
+def _energy(signal: Array) -> Any:
     total = signal.dtype.type(0)
     for x in range(len(signal)):
         total += signal[x] * signal[x]
