@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import pytest
 import torch
 from torch import Tensor
 
+from pcdnet.model import compiled
 from pcdnet.model.bank import soft_clamp
 from pcdnet.model.composition import FAINT, OPAQUE, changed, compose, instance_labels, paint, painted_behind
 from pcdnet.model.geometry import Geometry
@@ -16,6 +19,13 @@ from tests.model.models import on_canvas
 
 GEOMETRY = Geometry.touching((7, 9), (4, 3))
 LEARNED = "prototypes", "masks", "colour", "background"
+
+
+@pytest.fixture(autouse=True, params=["compiled", "tensors"])
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """All laws hold for compiled loops and for tensors."""
+    with compiled.reference() if request.param == "tensors" else nullcontext():
+        yield
 
 
 class Scene(NamedTuple):

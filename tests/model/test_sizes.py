@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
 from pcdnet.model.geometry import Box
-from pcdnet.model.sizes import Size, like_sizes
+from pcdnet.model.sizes import WORTH, Size, like_sizes
 
 
 def test_prototypes_of_one_size_stay_together() -> None:
@@ -20,3 +22,38 @@ def test_small_prototypes_have_a_frame_of_their_own() -> None:
 
 def test_a_single_prototype_is_a_group() -> None:
     assert like_sizes([Box(1, 2, 3, 4)]) == [Size((0,), Box(1, 2, 3, 4))]
+
+
+def test_groups_are_split_where_that_saves_most_area() -> None:
+    """As it is said, box by box."""
+
+    def around(boxes: list[Box]) -> Box:
+        top, left = min(box.top for box in boxes), min(box.left for box in boxes)
+        bottom, right = max(box.top + box.height for box in boxes), max(box.left + box.width for box in boxes)
+        return Box(top, left, bottom - top, right - left)
+
+    def split(some: list[int], worth: float) -> list[Size]:
+        def area(part: list[int]) -> int:
+            box = around([boxes[n] for n in part])
+            return len(part) * box.height * box.width
+
+        saved = [area(some) - area(some[:n]) - area(some[n:]) for n in range(1, len(some))]
+        if not saved or max(saved) < worth:
+            return [Size(tuple(some), around([boxes[n] for n in some]))]
+        n = saved.index(max(saved)) + 1
+        return split(some[:n], worth) + split(some[n:], worth)
+
+    groups = 0
+    for seed in range(200):
+        rng = random.Random(seed)
+        most = rng.choice((4, 30))
+        boxes = [
+            Box(rng.randint(0, 9), rng.randint(0, 9), rng.randint(1, most), rng.randint(1, most))
+            for _ in range(rng.randint(1, 25))
+        ]
+        everything = sorted(range(len(boxes)), key=lambda n: boxes[n].height * boxes[n].width)
+        whole = around(boxes)
+        expected = split(everything, WORTH * len(boxes) * whole.height * whole.width)
+        assert like_sizes(boxes) == expected
+        groups += len(expected) > 1
+    assert groups > 50

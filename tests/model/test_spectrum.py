@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import integers
 from scipy.ndimage import fourier_shift as scipy_fourier_shift
 
+from pcdnet.model import compiled
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.localization import PhaseLocalizer
@@ -96,3 +97,23 @@ def test_a_delayed_spectrum_is_the_spectrum_of_the_rolled_signal(rng: torch.Gene
     signal = torch.rand(8, 10, generator=rng).double()
     moved = torch.fft.irfft2(delay(torch.fft.rfft2(signal), (8, 10), (3, -2)), s=(8, 10))
     torch.testing.assert_close(moved, signal.roll((3, -2), (0, 1)), atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("shape", [(9, 7), (3, 9, 7), (4, 2, 9, 7)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_phases_by_compiled_loops_are_those_of_tensors(
+    shape: tuple[int, ...], dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    signal = torch.rand(*shape, generator=rng, dtype=dtype)
+    signal.view(-1, 9, 7)[-1] *= 1e-4  # what is dim is located as well
+    dark = torch.zeros_like(signal)
+    with compiled.reference():
+        expected, nothing = phases(signal, (16, 8)), phases(dark, (16, 8))
+    torch.testing.assert_close(phases(signal, (16, 8)), expected)
+    assert not phases(dark, (16, 8)).any()
+    assert not nothing.any()
+
+
+def test_phases_pass_a_gradient_on(rng: torch.Generator) -> None:
+    signal = torch.rand(5, 4, generator=rng, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: torch.view_as_real(phases(x, (8, 8))), [signal])

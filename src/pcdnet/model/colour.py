@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import torch
 from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import batch_norm, relu
 
+from pcdnet.model.compiled import usable
+from pcdnet.model.compiled.problem import as_array
 from pcdnet.model.evidence import Evidence, Quadratics, best_colour, colour_coefficients, occluded
 from pcdnet.model.lockstep import in_lockstep
 from pcdnet.model.peaks import Candidates, working_bytes
@@ -218,6 +222,10 @@ def least_squares_colours(
     background are 0, and so is `seen`. See `evidence`.
     """
     (B, C), N = images.shape[:2], masks.shape[1]
+    if usable(images):
+        given = images.detach(), None if background is None else background.detach(), seen, frames, max_colour
+        found: Tensor = _LeastSquares.apply(prototypes, masks, *given)  # type: ignore[no-untyped-call]
+        return found
     behind = None if background is None else canvas(background.detach(), frames.geometry).expand(B, -1, -1, -1)
     evidence = Evidence.opening(images.detach(), frames.geometry, inside=seen)
     colours = images.new_zeros(B, N, C)
@@ -231,3 +239,39 @@ def least_squares_colours(
         with torch.no_grad():
             evidence.paste(windows, *occluded(Y, Q, M, T * colour[:, None, None]))
     return colours
+
+
+class _LeastSquares(torch.autograd.Function):
+    """The same by compiled loops."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        prototypes: Tensor,
+        masks: Tensor,
+        images: Tensor,
+        background: Tensor | None,
+        seen: Tensor | None,
+        frames: Frames,
+        max_colour: float,
+    ) -> Tensor:
+        from pcdnet.model.compiled import colour as loops
+
+        none = images.new_empty(0, 1, 1, 1)
+        planes = images, none if background is None else background, none[:, 0] if seen is None else seen[:, 0]
+        limits = (0.0 if max_colour < torch.inf else -torch.inf), max_colour
+        ctx.save_for_backward(prototypes, masks, *planes)
+        ctx.given = frames.as_arrays(), limits
+        shown, behind, inside = map(as_array, planes)
+        objects = as_array(prototypes), as_array(masks)
+        return torch.from_numpy(loops.colours((shown, behind, inside), objects, *ctx.given))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        from pcdnet.model.compiled import colour as loops
+
+        prototypes, masks, shown, behind, inside = map(as_array, ctx.saved_tensors)
+        places, limits = ctx.given
+        found = loops.gradients((shown, behind, inside), (prototypes, masks), places, limits, as_array(gradient))
+        return *map(torch.from_numpy, found), None, None, None, None, None

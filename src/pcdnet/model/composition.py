@@ -9,6 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from pcdnet.model.compiled import usable
+from pcdnet.model.compiled.problem import as_array
 from pcdnet.model.solidity import LEAST_FALL
 from pcdnet.model.windows import Frames, canvas, uncanvas
 
@@ -55,8 +57,12 @@ def compose(
 
     Time and memory, backwards too, go with the objects' frames: the canvas is touched once.
     """
+    result: Tensor
+    if usable(prototypes):
+        result = _Compiled.apply(prototypes, masks, colour, background, frames)  # type: ignore[no-untyped-call]
+        return result
     textures, hidden = (prototypes[..., None] * each[:, :, None, None] for each in (colour, colour.detach()))
-    result: Tensor = _Compose.apply(textures, hidden, masks, background, frames)  # type: ignore[no-untyped-call]
+    result = _Compose.apply(textures, hidden, masks, background, frames)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -97,6 +103,34 @@ class _Compose(torch.autograd.Function):
         if ctx.shared:
             d_background = d_background.sum(0, keepdim=True)
         return d_textures, d_hidden, d_masks, d_background, None
+
+
+class _Compiled(torch.autograd.Function):
+    """The same by compiled loops."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, prototypes: Tensor, masks: Tensor, colour: Tensor, background: Tensor, frames: Frames
+    ) -> Tensor:
+        from pcdnet.model.compiled import composition as loops
+
+        ctx.save_for_backward(prototypes, masks, colour, background)
+        ctx.frames = frames
+        objects = as_array(prototypes), as_array(masks), as_array(colour)
+        return torch.from_numpy(loops.paint(objects, frames.as_arrays(), as_array(background)))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        from pcdnet.model.compiled import composition as loops
+
+        prototypes, masks, colour, background = map(as_array, ctx.saved_tensors)
+        flow = gradient.clone(memory_format=torch.contiguous_format)
+        found = loops.gradients((prototypes, masks, colour), ctx.frames.as_arrays(), background, as_array(flow))
+        d_background = None
+        if ctx.needs_input_grad[3]:
+            d_background = flow.sum(0, keepdim=True) if len(background) == 1 else flow
+        return *map(torch.from_numpy, found), d_background, None
 
 
 def instance_labels(masks: Float[Tensor, "B N h w"], frames: Frames) -> Int[Tensor, "B H W"]:

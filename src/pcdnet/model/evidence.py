@@ -28,7 +28,7 @@ from torch import Tensor
 
 from pcdnet.model.geometry import Geometry, support
 from pcdnet.model.peaks import working_bytes
-from pcdnet.model.windows import Windows, canvas, inside_of
+from pcdnet.model.windows import Windows
 
 TINY = 1e-12
 """Below this norm a candidate paints nothing and has no colour."""
@@ -134,9 +134,15 @@ class Evidence:
 
         Images that are 0 outside a part of them count there alone: it is `inside`.
         """
-        Y = canvas(images, geometry)
-        Q = inside_of(images, geometry, inside)
-        behind = None if behind is None else behind.expand_as(Y)
+        B, C, H, W = images.shape
+        (my, mx), planes = geometry.padding, images.new_zeros(B, *geometry.canvas, C + 1)
+        shown = planes[:, my : my + H, mx : mx + W]
+        shown[..., :C] = images.permute(0, 2, 3, 1)
+        shown[..., C:] = 1 if inside is None else inside.permute(0, 2, 3, 1)
+        if behind is None:
+            return Evidence(planes, None)
+        Y, Q = planes[..., :C], planes[..., C:]
+        behind = behind.expand_as(Y)
         return Evidence(torch.cat(plane_list(Y, Q, behind), dim=-1), behind)
 
     def cut(self, windows: Windows) -> tuple[Float[Tensor, "n h w C"], Float[Tensor, "n h w 1"]]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from jaxtyping import Bool, Float
+import numpy as np
+from jaxtyping import Bool, Float, Int
 from scipy.fft import next_fast_len
 from torch import Tensor
 
@@ -114,8 +115,12 @@ def fast_size(least: int) -> int:
 
 def support(masks: Float[Tensor, "P h w"] | Bool[Tensor, "P h w"]) -> list[Box]:
     """The box around each mask's non-zero pixels; one pixel where there is none."""
-    boxes = []
-    for rows, columns in zip((masks != 0).any(2).tolist(), (masks != 0).any(1).tolist(), strict=True):
-        y, x = ([n for n, used in enumerate(line) if used] or [0] for line in (rows, columns))
-        boxes.append(Box(y[0], x[0], y[-1] - y[0] + 1, x[-1] - x[0] + 1))
-    return boxes
+    used = masks.detach().cpu().numpy() != 0
+    (top, bottom), (left, right) = (_ends(used.any(axis)) for axis in (2, 1))
+    return [Box(*box) for box in np.stack([top, left, bottom - top, right - left], axis=1).tolist()]
+
+
+def _ends(used: Bool[np.ndarray, "P n"]) -> tuple[Int[np.ndarray, "P"], Int[np.ndarray, "P"]]:
+    """The first place in use, and the first after the last one; the first place alone where none is."""
+    first, last = used.argmax(1), used.shape[1] - used[:, ::-1].argmax(1)
+    return first, np.where(used.any(1), last, 1)

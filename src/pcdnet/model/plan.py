@@ -251,9 +251,10 @@ class PlanCache:
 
 def _rank(masks: Float[Tensor, "P h w"], boxes: Sequence[Box]) -> Int[Tensor, "P"]:
     """The number of every prototype, sorted by size and shape of its opaque part."""
+    opaque = (masks > OPAQUE).cpu().numpy()
     shapes = [
-        (box.height, box.width, (box.cut(mask) > OPAQUE).flatten().tolist())
-        for mask, box in zip(masks.cpu(), boxes, strict=True)
+        (height, width, shape[top : top + height, left : left + width].tobytes())
+        for shape, (top, left, height, width) in zip(opaque, boxes, strict=True)
     ]
     rank = torch.empty(len(shapes), dtype=torch.long)
     rank[sorted(range(len(shapes)), key=shapes.__getitem__)] = torch.arange(len(shapes))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+
+import numpy as np
+from jaxtyping import Int
 
 from pcdnet.model.geometry import Box
 
@@ -25,32 +27,36 @@ class Size:
 
 def like_sizes(boxes: Sequence[Box]) -> list[Size]:
     """Prototypes in groups, by the boxes around their masks: as few groups as keep most of the area small."""
-    everything = sorted(range(len(boxes)), key=lambda n: boxes[n].height * boxes[n].width)
-    return _split(boxes, everything, WORTH * _area(boxes, everything))
+    sides = np.array(boxes, np.int64).reshape(-1, 4)
+    areas = sides[:, 2] * sides[:, 3]
+    everything = areas.argsort(kind="stable")
+    extents = np.concatenate([sides[:, :2], -sides[:, :2] - sides[:, 2:]], axis=1)[everything]
+    return _split(everything, extents, WORTH * len(areas) * _areas(_around(extents))[-1])
 
 
-def _split(boxes: Sequence[Box], some: Sequence[int], worth: float) -> list[Size]:
-    """Split where that saves most area, as long as it saves so much."""
-    areas = [_area(boxes, some[:n]) + _area(boxes, some[n:]) for n in range(1, len(some))]
-    if not areas or _area(boxes, some) - min(areas) < worth:
-        return [Size(tuple(some), _box(boxes, some))]
-    n = areas.index(min(areas)) + 1
-    return _split(boxes, some[:n], worth) + _split(boxes, some[n:], worth)
+def _split(some: Int[np.ndarray, "n"], extents: Int[np.ndarray, "n 4"], worth: float) -> list[Size]:
+    """Split where that saves most area, as long as it saves so much.
+
+    Extents are top, left, and bottom and right with the opposite sign, so that those of many are the least of each.
+    """
+    around, count = _around(extents), np.arange(1, len(some) + 1)
+    whole = _areas(around) * count
+    if len(some) > 1:
+        split = whole[:-1] + (_areas(_around(extents[::-1])) * count)[-2::-1]
+        if whole[-1] - split.min() >= worth:
+            n = int(split.argmin()) + 1
+            return _split(some[:n], extents[:n], worth) + _split(some[n:], extents[n:], worth)
+    top, left, bottom, right = around[-1].tolist()
+    return [Size(tuple(some.tolist()), Box(top, left, -bottom - top, -right - left))]
 
 
-def _area(boxes: Sequence[Box], some: Sequence[int]) -> int:
-    """The area of the frames of some prototypes, if they are as large as it takes."""
-    box = _box(boxes, some)
-    return len(some) * box.height * box.width
+def _around(extents: Int[np.ndarray, "n 4"]) -> Int[np.ndarray, "n 4"]:
+    """The extents of the first one, the first two, and so on."""
+    around: np.ndarray = np.minimum.accumulate(extents, axis=0)
+    return around
 
 
-def _box(boxes: Sequence[Box], some: Sequence[int]) -> Box:
-    """The box around some boxes."""
-    return reduce(_around, (boxes[n] for n in some))
-
-
-def _around(one: Box, two: Box) -> Box:
-    """The box around two boxes."""
-    top, left = min(one.top, two.top), min(one.left, two.left)
-    bottom = max(one.top + one.height, two.top + two.height)
-    return Box(top, left, bottom - top, max(one.left + one.width, two.left + two.width) - left)
+def _areas(extents: Int[np.ndarray, "n 4"]) -> Int[np.ndarray, "n"]:
+    """Height times width."""
+    areas: np.ndarray = (extents[:, 0] + extents[:, 2]) * (extents[:, 1] + extents[:, 3])
+    return areas

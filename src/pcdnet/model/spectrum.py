@@ -6,6 +6,9 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from pcdnet.model.compiled import usable
+from pcdnet.model.compiled.problem import as_array
+
 NOISE_FLOOR = 16.0
 """Spectral magnitudes below this many rounding errors count as zero: their phase is noise."""
 
@@ -18,8 +21,20 @@ def phases(signal: Float[Tensor, "*batch H W"], grid: tuple[int, int]) -> Comple
     """
     F = torch.view_as_real(torch.fft.rfft2(signal, s=grid))
     # By Parseval's theorem the norm of the signal is the root mean square of the spectrum's modulus.
-    energy = signal.square().sum(dim=(-2, -1), keepdim=True).sqrt()
     limits = torch.finfo(signal.dtype)
+    if usable(signal) and not F.requires_grad:
+        from pcdnet.model.compiled.spectrum import normalise
+
+        F = F.contiguous()
+        points, pixels = as_array(F.flatten(-3, -2)), as_array(signal.flatten(-2))
+        normalise(
+            points.reshape(-1, *points.shape[-2:]),
+            pixels.reshape(-1, pixels.shape[-1]),
+            NOISE_FLOOR * limits.eps,
+            limits.tiny,
+        )
+        return torch.view_as_complex(F)
+    energy = signal.square().sum(dim=(-2, -1), keepdim=True).sqrt()
     # |F| by hand: the complex modulus guards against overflow that cannot happen here, at ten times the cost.
     modulus = F.square().sum(-1).sqrt_()
     return torch.view_as_complex(F / (modulus + ((NOISE_FLOOR * limits.eps) * energy + limits.tiny))[..., None])

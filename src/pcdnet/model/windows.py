@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
+from pcdnet.model.compiled.problem import Array, as_array
 from pcdnet.model.geometry import Box, Geometry
 from pcdnet.model.lockstep import in_lockstep
 
@@ -90,6 +91,10 @@ class Frames:
         else:
             image = self.exists[:, n].nonzero()[:, 0]
         return Windows(self.geometry, image, self.row[image, n], self.column[image, n])
+
+    def as_arrays(self) -> tuple[Array, Array, Array]:
+        """Rows, columns, and which objects exist, for compiled loops."""
+        return as_array(self.row), as_array(self.column), as_array(self.exists)
 
 
 def _view(padded: Tensor, h: int, w: int) -> Tensor:
