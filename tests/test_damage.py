@@ -245,6 +245,16 @@ def test_an_origin_that_is_something_else_is_refused(run: Path) -> None:
         RunFolder.open(run)
 
 
+@pytest.mark.parametrize("name", ["a\\u0000b", "\\ud800", ""])
+def test_an_origin_whose_data_no_file_can_be_called_is_refused(name: str, run: Path) -> None:
+    resumed(run)
+    words = json.loads((run / "origin.json").read_text())
+    words.pop("checksum")
+    (run / "origin.json").write_text(json.dumps(words | {"data": "NAME"}).replace("NAME", name))
+    with pytest.raises(PcdnetError, match=r"origin\.json: data is .*, which no file can be called; delete it"):
+        RunFolder.open(run)
+
+
 def test_names_that_people_edit_are_read_once_they_removed_the_checksum(run: Path) -> None:
     text = (run / "names.toml").read_text()
     (run / "names.toml").write_text(text.replace("spade", "shovel"))

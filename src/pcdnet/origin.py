@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -58,6 +59,8 @@ class Origin:
         stride, grey, tiles = words["stride"], words["grey"], words.get("tiles")
         if not isinstance(data, str | None) or not (mark is None or MARK.fullmatch(str(mark))):
             raise ValueError(f"data is {data!r}, fingerprint is {mark!r}")
+        if data is not None and ("\0" in data or not _encodable(data)):
+            raise ValueError(f"data is {data!r}, which no file can be called")
         if minutes is not None and (type(minutes) not in (int, float) or not 0 < minutes < math.inf):
             raise ValueError(f"minutes is {minutes!r}")
         if type(stride) is not int or type(grey) is not bool or type(tiles) not in (int, type(None)):
@@ -66,6 +69,13 @@ class Origin:
         view = View(**sides, stride=stride, grey=grey, values=numbers(words.get("values"), 2), tiles=tiles)
         size = whole_numbers(words.get("size"), 2)
         return Origin(data=data, minutes=minutes, size=size, view=view, fingerprint=mark)
+
+
+def _encodable(name: str) -> bool:
+    try:
+        return bool(os.fsencode(name))
+    except UnicodeEncodeError:
+        return False
 
 
 def fingerprint(training: Scenes, validation: Scenes) -> str:
