@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pcdnet.errors import PcdnetError
 from pcdnet.files import sealed_json, unsealed_json
@@ -67,6 +67,6 @@ def _line(text: bytes) -> dict[str, Any] | None:
     return line
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether it is a number that can be drawn, of those that JSON has; whole ones know no end there."""
     return type(value) is float or (type(value) is int and abs(value) < MOST)
