@@ -91,9 +91,13 @@ def complaint_of(capsys: Capture, *arguments: object) -> str:
     return said
 
 
+NAMED = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+"""Characters that the name of a file can have."""
+
+
 @given(
     view=views,
-    data=st.none() | st.text(max_size=20),
+    data=st.none() | st.text(NAMED, min_size=1, max_size=20),
     minutes=st.none() | st.floats(0.001, 1e6),
     size=st.none() | sizes,
     fingerprint=st.none() | st.from_regex(MARK, fullmatch=True, alphabet=st.characters(max_codepoint=127)),

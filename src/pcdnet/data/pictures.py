@@ -13,8 +13,8 @@ import itertools
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -120,8 +120,9 @@ def read_header(source: PictureFile, *, most_pixels: int = MOST_PIXELS, name: st
     return _first(pages(source, header_of, most_pixels=most_pixels, name=name))
 
 
-def _first(found: Iterator[tuple[int, T | PcdnetError]]) -> T:
-    _, first = next(found)
+def _first(found: Generator[tuple[int, T | PcdnetError], None, None]) -> T:
+    with closing(found):  # the error of a broken picture would keep its file open
+        _, first = next(found)
     if isinstance(first, PcdnetError):
         raise first
     return first
@@ -134,7 +135,7 @@ def pages(
     wanted: Container[int] | None = None,
     most_pixels: int = MOST_PIXELS,
     name: str | None = None,
-) -> Iterator[tuple[int, T | PcdnetError]]:
+) -> Generator[tuple[int, T | PcdnetError], None, None]:
     """Yield what `read` makes of the pages of a file that are wanted, with their numbers; of broken ones the error.
 
     Only TIFF files that are named by a path have more than one; smaller versions of a page beside it are none.

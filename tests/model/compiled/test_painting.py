@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
@@ -127,3 +133,20 @@ def test_neither_threads_nor_the_batch_change_a_bit_of_what_images_give() -> Non
     for one, two, three in zip(whole, threads, odd, strict=True):
         assert torch.equal(one, two)
         assert torch.equal(one[1::2], three)
+
+
+PRINTED = "from tests.model.compiled.test_painting import digest; print(digest())"
+ROOT = Path(__file__).parents[3]
+
+
+def digest() -> str:
+    """What was computed, to the last bit."""
+    found = [explained("still", 3, 1.5, seed, torch.float32)[name] for seed in range(3) for name in ("masks", "colour")]
+    return hashlib.sha256(b"".join(values.detach().numpy().tobytes() for values in found)).hexdigest()
+
+
+def test_loops_compute_the_same_bits_where_they_were_compiled_and_where_they_are_loaded(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PRINTED]
+    compiled_here, loaded = (subprocess.check_output(command, cwd=ROOT, env=environment) for _ in range(2))
+    assert compiled_here == loaded

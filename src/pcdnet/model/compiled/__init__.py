@@ -49,12 +49,14 @@ def reference() -> Iterator[None]:
 def compiled(function: Function) -> Function:
     """A function of NumPy arrays and numbers as machine code, which is kept on disk and holds no lock while it runs.
 
-    Sums may be taken in any order; infinities and not-a-numbers keep their meaning.
+    Sums may be taken in any order; infinities and not-a-numbers keep their meaning. The order is the same in every
+    process, as each function holds all that it calls: of several copies of a callee, optimised for different callers, a
+    process would otherwise run another one when it loads them from disk than when it compiles them.
     """
     import numba
 
     loose = {"reassoc", "contract", "nsz", "arcp"}
-    jit = numba.njit(nogil=True, fastmath=loose, error_model="numpy")(function)
+    jit = numba.njit(nogil=True, fastmath=loose, error_model="numpy", forceinline=True)(function)
     with suppress(RuntimeError):  # nowhere to keep it: it is compiled anew by every process
         jit.enable_caching()
     return cast("Function", jit)
