@@ -139,7 +139,7 @@ def _refusals(path: Path, ways: Sequence[Callable[[Path], object]]) -> list[Pcdn
         try:
             way(path)
         except PcdnetError as error:
-            refused.append(error)
+            refused.append(error.with_traceback(None))  # which would keep the arrays that it was raised beside
     return refused
 
 

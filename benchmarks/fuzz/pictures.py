@@ -264,7 +264,8 @@ BOXES = (
     b"mp4v",
 )
 
-PICTURES = Target(name="pictures", seeds=seeds, mutate=mutate, prepare=prepare_pictures)
+PICTURES = Target(name="pictures", seeds=seeds, mutate=mutate, prepare=prepare_pictures, megabytes=512)
+"""A server takes 16 million pixels: 64 MiB with opacity, of which there are a few copies on the way."""
 VIDEO = Target(
     name="video",
     seeds=video_seeds,

@@ -135,11 +135,22 @@ def test_a_limit_makes_a_huge_file_readable(tmp_path: Path, monkeypatch: pytest.
         (b"__import__('os').abort()\n", "no readable header"),
         (b"(" * 400, "no readable header"),
         (b"-" * 9000, "no readable header"),
+        (b"{'descr': ',8', 'fortran_order': False, 'shape': (2, 4, 5, 3), }", "no readable header"),
     ],
 )
 def test_a_header_is_not_believed(header: bytes, complaint: str, tmp_path: Path) -> None:
     with pytest.raises(PcdnetError, match=complaint):
         read(claimed(tmp_path, header, b"1234567"))
+
+
+def test_arrays_that_the_memory_does_not_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    np.savez(tmp_path / "scenes.npz", image=IMAGES)
+    monkeypatch.setattr("pcdnet.data.npz.np.empty", full)
+    with pytest.raises(PcdnetError, match="not enough memory for the arrays of .*; split it into smaller files"):
+        read(tmp_path / "scenes.npz")
 
 
 def test_damage_is_noticed(tmp_path: Path) -> None:

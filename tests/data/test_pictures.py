@@ -229,6 +229,25 @@ def test_broken_exif_does_not_spoil_a_picture() -> None:
     assert read_header(file).size == (6, 9)
 
 
+def test_exif_behind_the_pixels_turns_a_png_too() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    content = encoded(Image.fromarray(RGB), "PNG", exif=exif).getvalue()
+    start = content.index(b"eXIf") - 4
+    end = start + 12 + int.from_bytes(content[start : start + 4])
+    moved = content[:start] + content[end:-12] + content[start:end] + content[-12:]
+    assert read_header(io.BytesIO(moved)).size == (9, 6)
+    np.testing.assert_array_equal(read_picture(io.BytesIO(moved)), np.rot90(RGB, 3))
+
+
+def test_of_two_exif_parts_of_a_png_header_and_picture_believe_the_same() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    content = encoded(Image.fromarray(RGB), "PNG", exif=exif).getvalue()
+    empty = content[:-12] + bytes(4) + b"eXIf" + zlib.crc32(b"eXIf").to_bytes(4) + content[-12:]
+    assert read_header(io.BytesIO(empty)).size == read_picture(io.BytesIO(empty)).shape[:2]
+
+
 def test_of_a_moving_picture_the_first_frame_is_read() -> None:
     frames = [Image.new("L", (9, 6), value) for value in (40, 80)]
     file = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])

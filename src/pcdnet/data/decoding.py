@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Num, UInt8
-from PIL import ExifTags, Image, ImageOps
+from PIL import ExifTags, Image
 
 from pcdnet.data.intake import Header
 
@@ -21,20 +21,31 @@ Opener = Callable[[], Image.Image]
 """Opens the same picture anew."""
 
 _GREY = frozenset({"1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"})
-_TURNED = frozenset({5, 6, 7, 8})  # the EXIF orientations that swap height and width
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}  # what EXIF's orientations ask for; the last four swap height and width
+_HOLDERS = frozenset({"exif", "Raw profile type exif", "XML:com.adobe.xmp", "xmp"})  # as Pillow calls what may say so
+_WORDS = frozenset({b"eXIf", b"iTXt", b"tEXt", b"zTXt"})  # the parts of a PNG file that may hold EXIF or XMP
 _WHITE_IS_ZERO = 0  # of TIFF's photometric interpretations the one in which values are inverted
 _REVERSED = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}  # orders of the bytes of a value
 
 
 def header_of(image: Image.Image, _: Opener) -> Header:
     """What the header says of the picture in the end: EXIF may turn it."""
-    height, width = image.height, image.width
-    # PNG may carry EXIF behind the pixels, and would be decoded to look; TIFF has its size turned already.
-    if image.format in ("JPEG", "MPO", "WEBP") or "exif" in image.info:
-        with suppress(Exception):  # EXIF is a file format of its own, with damage of its own
-            if image.getexif().get(ExifTags.Base.Orientation) in _TURNED:
-                height, width = width, height
-    deep = _is_deep(image) or _is_deep_colour(image)
+    height, width, deep = image.height, image.width, _is_deep(image) or _is_deep_colour(image)
+    behind = _has_words_behind_pixels(image)
+    if behind:
+        image.load()
+    # Pillow would decode a PNG file to look for EXIF. TIFF has its size turned already, if a tag says so and not XMP.
+    silent = image.format == "PNG" and not behind and not _HOLDERS & image.info.keys()
+    if not silent and tag(image, ExifTags.Base.Orientation, 0) == 0 and _turn(image) in [*_TURNS.values()][3:]:
+        height, width = width, height
     return Header(size=(height, width), channels=1 if image.mode in _GREY else 3, deep=deep)
 
 
@@ -57,11 +68,38 @@ def tag(image: Image.Image, number: int, default: int) -> Any:
 
 
 def _turned(image: Image.Image) -> Image.Image:
-    """The decoded picture, turned as EXIF says."""
+    """The decoded picture, turned as EXIF says; Pillow turns TIFF itself."""
     image.load()
-    with suppress(Exception):  # a sound picture with broken EXIF is shown as it lies
-        return ImageOps.exif_transpose(image)
-    return image
+    turn = None if image.format == "TIFF" else _turn(image)
+    return image if turn is None else image.transpose(turn)
+
+
+def _turn(image: Image.Image) -> Image.Transpose | None:
+    """How EXIF, or XMP, says that the picture must be turned."""
+    with suppress(
+        Exception
+    ):  # EXIF is a file format of its own, with damage of its own; then a picture stays as it lies
+        return _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    return None
+
+
+def _has_words_behind_pixels(image: Image.Image) -> bool:
+    """Whether a PNG file has what may turn the picture behind its pixels, where Pillow finds it as it decodes them."""
+    file = getattr(image, "fp", None)
+    if image.format != "PNG" or file is None:
+        return False
+    place, at, pixels = file.tell(), 8, False
+    while len(head := _read_at(file, at, 8)) == 8 and not (pixels and head[4:] in _WORDS):
+        pixels |= head[4:] == b"IDAT"
+        at += int.from_bytes(head[:4]) + 12
+    file.seek(place)
+    return len(head) == 8
+
+
+def _read_at(file: Any, place: int, count: int) -> bytes:
+    file.seek(place)
+    content: bytes = file.read(count)
+    return content
 
 
 def _is_deep(image: Image.Image) -> bool:

@@ -31,7 +31,15 @@ from pcdnet.scene import Scenes
 
 _LABELS = ("labels", "mask")
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-_NO_HEADER = (ValueError, KeyError, TypeError, MemoryError, RecursionError, TokenError)  # Python's own parser reads it
+_NO_HEADER = (
+    ValueError,
+    KeyError,
+    TypeError,
+    SyntaxError,
+    MemoryError,
+    RecursionError,
+    TokenError,
+)  # of Python's parser
 _PIECE = 16 * 2**20
 _PARSERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _LONGEST_HEADER = 10_000  # characters; NumPy's own limit for headers that are parsed
@@ -216,7 +224,10 @@ def _check_labels(name: str, member: _Member, images: tuple[int, ...]) -> None:
 def _unpacked(members: dict[str, _Member], path: Path) -> dict[str, Shaped[np.ndarray, "*any"]]:
     total = sum(member.size for member in members.values())
     check_memory(total, f"the arrays of {path}", ("split it into smaller files",))
-    return {name: _values(member) for name, member in members.items()}
+    try:
+        return {name: _values(member) for name, member in members.items()}
+    except MemoryError:
+        raise PcdnetError(f"there is not enough memory for the arrays of {path}; split it into smaller files") from None
 
 
 def _values(member: _Member) -> Shaped[np.ndarray, "*any"]:
