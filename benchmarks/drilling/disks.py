@@ -158,7 +158,7 @@ def _works(folder: Path) -> dict[str, tuple[Commands, Sequence[str]]]:
     def reported(out: Path) -> list[str]:
         if not out.exists():
             shutil.copytree(run, out)
-        return ["report", str(out), "--count", "20"]
+        return ["report", str(out)]
 
     def gathered(out: Path) -> list[str]:
         return ["gather", *map(str, parts), "--out", str(out)]
