@@ -156,6 +156,9 @@ STATES: dict[str, Change] = {
     "many steps": lambda tensors, _: tensors.update({"optimizer.masks.step": torch.zeros(3)}),
     "other weights": lambda tensors, _: tensors.update({"model.masks": tensors["model.masks"].double()}),
     "infinite moments": lambda tensors, _: tensors["optimizer.masks.exp_avg"].fill_(torch.inf),
+    "no steps of the optimizer": lambda tensors, _: tensors["optimizer.masks.step"].fill_(0.0),
+    "steps that nobody did": lambda tensors, _: tensors["optimizer.masks.step"].fill_(1e9),
+    "squares below 0": lambda tensors, _: tensors["optimizer.masks.exp_avg_sq"].fill_(-1.0),
     "something else": lambda tensors, _: tensors.update(more=torch.zeros(3)),
 }
 

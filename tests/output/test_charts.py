@@ -27,6 +27,15 @@ def test_every_point_is_within_the_picture_and_more_is_further_along(
     assert all(0 <= float(x) <= WIDTH and 0 <= float(y) <= HEIGHT for x, y in words)
 
 
+@given(numbers=lists(floats(), min_size=1, max_size=9))
+@pytest.mark.parametrize("log", [False, True])
+def test_whatever_numbers_there_are_those_that_have_a_place_can_be_drawn(numbers: list[float], log: bool) -> None:
+    points = drawable([(x, x) for x in numbers], log_x=log, log_y=log)
+    if points:
+        frame = Frame([x for x, _ in points], [y for _, y in points], log_x=log, log_y=log)
+        assert "nan" not in frame.picture(frame.path(points), frame.dots(points))
+
+
 def test_names_stand_below_their_points_and_are_escaped() -> None:
     frame = Frame((0, 1), (1, 2), names=["<b>", "other"])
     picture = frame.picture(frame.dots([(1, 1.5)]))

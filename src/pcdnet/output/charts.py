@@ -11,6 +11,8 @@ Points = Sequence[tuple[float, float]]
 
 WIDTH, HEIGHT = 360, 200
 """Size of a picture, in its own units; pages stretch it."""
+LARGEST = 1e100
+"""Numbers beyond it have no place: their differences, and the ticks around them, may be more than a number can be."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 10, 24
 _BAR, _NAME, _SHARE = 22, 170, 46
 
@@ -102,12 +104,9 @@ def bars(shares: Mapping[str, float]) -> Markup:
 
 
 def drawable(points: Points, *, log_x: bool = False, log_y: bool = False) -> Points:
-    """The points that have a place: finite ones and, on axes of factors, those above 0."""
-    return [
-        (x, y)
-        for x, y in points
-        if math.isfinite(x) and math.isfinite(y) and (x > 0 or not log_x) and (y > 0 or not log_y)
-    ]
+    """The points that have a place: those up to `LARGEST` and, on axes of factors, as far above 0."""
+    least = [1 / LARGEST if log else -LARGEST for log in (log_x, log_y)]
+    return [(x, y) for x, y in points if least[0] <= x <= LARGEST and least[1] <= y <= LARGEST]
 
 
 def wide(values: Sequence[float]) -> bool:

@@ -41,6 +41,7 @@ def checked_state(run: RunFolder, model: torch.nn.Module) -> tuple[dict[str, Ten
         if name not in known and not name.startswith("model."):
             raise PcdnetError(f"{path} holds {name}, which no training has; train anew")
     _check_words(words, path)
+    _check_moments(tensors, words["step"], path)
     return tensors, words
 
 
@@ -50,6 +51,16 @@ def _check_words(words: Mapping[str, Any], path: Path) -> None:
     timed = isinstance(seconds, int | float) and 0 <= seconds < math.inf
     if not whole or not timed or not isinstance(best, float) or not best < math.inf:
         raise PcdnetError(f"{path} says that step {step!r} was done after {seconds!r} s, best {best!r}; train anew")
+
+
+def _check_moments(tensors: Mapping[str, Tensor], done: int, path: Path) -> None:
+    """Adam divides by what follows from its steps, and by the roots of its second moments."""
+    for name, values in tensors.items():
+        if name.startswith("optimizer."):
+            kind = name.rpartition(".")[2]
+            bad = (values < 1) | (values > done) | (values != values.round()) if kind == "step" else ~values.isfinite()
+            if bool((bad | (values < 0) if kind == "exp_avg_sq" else bad).any()):
+                raise PcdnetError(f"{path} has {name} that {done} steps cannot have led to; train anew")
 
 
 def best_weights(run: RunFolder, model: torch.nn.Module) -> dict[str, Tensor]:
