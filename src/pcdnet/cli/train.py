@@ -114,7 +114,7 @@ class Train(ViewOptions):
         from pcdnet.training.fit import fit
         from pcdnet.training.verdict import kept_verdict
 
-        data = self.data or (None if self.resume else "tetrominoes")
+        data = "tetrominoes" if self.data is None and not self.resume else self.data
         with board(self.out) if self.tensorboard else nullcontext() as watch, stop_on_signal() as stop:
             try:
                 fit(
@@ -190,7 +190,7 @@ def with_defaults(arguments: Sequence[str]) -> type[Train]:
     elif given.config is not None:
         config = Config.load(given.config)
     else:
-        preset = given.preset or usual_preset(given.data or "tetrominoes")
+        preset = given.preset or usual_preset("tetrominoes" if given.data is None else given.data)
         config = Config.preset(preset) if preset else Config()
 
     @dataclass(frozen=True, kw_only=True)
