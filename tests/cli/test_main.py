@@ -91,6 +91,18 @@ def test_a_mistake_that_can_be_cured_is_reported_in_one_sentence(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.parametrize("name", ["train", "tune"])
+def test_data_that_are_named_by_nothing_are_not_those_that_are_used_by_default(
+    name: str, tmp_path: Path, complaint: Complaint
+) -> None:
+    assert "'' is no data known here" in complaint(name, "--data", "", "--out", tmp_path / "run")
+
+
+@pytest.mark.parametrize("arguments", [["eval"], ["runs"], ["train", "--resume", "--out"], ["tune", "--out"]])
+def test_a_name_that_is_too_long_is_a_mistake_like_any_other(arguments: list[str], complaint: Complaint) -> None:
+    assert "a" * 80 in complaint(*arguments, "a" * 300)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_option_that_a_command_does_not_have_exits_with_2_and_is_named(name: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stopped:

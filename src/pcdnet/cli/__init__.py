@@ -99,6 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _close_stdout()
         return 141
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return _complain(f"{str(error.filename)[:80]}... is too long a name; give a shorter one", 1)
         if error.errno not in DISK:
             raise
         _close_stdout()
