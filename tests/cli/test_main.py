@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import subprocess
@@ -161,6 +162,24 @@ def test_a_reader_that_went_away_is_no_error_worth_a_traceback(arguments: list[s
         done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     assert done.returncode == 141
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_what_goes_to_a_stream_that_the_shell_closed_is_not_wanted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments, code in ((["--version"], 0), (["eval", "missing"], 1)):
+        monkeypatch.setattr(sys, name, None)
+        assert main(arguments) == code
+        getattr(sys, name).close()
+
+
+def test_a_complaint_that_finds_no_room_leaves_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    codes: list[int] = []
+    with contextlib.suppress(OSError), Path("/dev/full").open("w", buffering=1) as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        codes.append(main(["eval", "missing"]))
+    assert codes == [1]
 
 
 def test_results_that_find_no_room_are_one_sentence(tmp_path: Path) -> None:

@@ -69,6 +69,8 @@ DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, by default that of the process, and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    for name in ("stdout", "stderr"):  # None where the shell closed it: what goes there is not wanted
+        setattr(sys, name, getattr(sys, name) or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that cannot be encoded is no reason to lose a result
         sys.stdout.reconfigure(errors="backslashreplace")
     code = None
@@ -131,5 +133,6 @@ def _close_stdout() -> None:
 
 
 def _complain(message: str, code: int) -> int:
-    print(printable(f"pcdnet: {message}"), file=sys.stderr)
+    with suppress(OSError):  # a log on the disk that is full
+        print(printable(f"pcdnet: {message}"), file=sys.stderr, flush=True)
     return code

@@ -28,6 +28,7 @@ from pcdnet.cli.arguments import (
     given_config,
 )
 from pcdnet.config import RENAMED, RENAMED_VALUES, Config, LossConfig, ModelConfig, TrainConfig
+from pcdnet.data.notes import printable
 from pcdnet.data.sources import usual_preset
 from pcdnet.errors import Setting
 
@@ -141,8 +142,8 @@ class Train(ViewOptions):
             print(json.dumps(as_json(run, verdict)))
         else:
             print(f"held-out scenes  {scores}")
-            print("\n".join(self.words(verdict, run.origin)))
-            print(f"wrote {self.out}   next: pcdnet eval {self.out}, or pcdnet serve {self.out}")
+            print("\n".join(map(printable, self.words(verdict, run.origin))))
+            print(printable(f"wrote {self.out}   next: pcdnet eval {self.out}, or pcdnet serve {self.out}"))
         return FAILED if verdict.verdict == "failed" else 0
 
     def words(self, verdict: Verdict, origin: Origin) -> list[str]:
