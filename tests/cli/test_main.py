@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +152,15 @@ def test_an_interruption_of_every_command_takes_one_line(
     assert printed == ""
     assert said.startswith("pcdnet: ")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_request_to_terminate_is_an_interruption_of_every_command(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(COMMANDS[name], "run", lambda _: signal.raise_signal(signal.SIGTERM))
+    assert main([name, *MISTAKES[name]]) == 130
+    assert capsys.readouterr().err == "pcdnet: interrupted; nothing half-written is left\n"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["data", "tetrominoes", "--count", "1", "--out", "a.npz"]])

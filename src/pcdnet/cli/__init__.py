@@ -30,6 +30,7 @@ from pcdnet.cli.merge import Merge
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.runs import Runs
 from pcdnet.cli.serve import Serve
+from pcdnet.cli.signals import interrupted_by_sigterm
 from pcdnet.cli.torchrun import check_alone, take_part
 from pcdnet.cli.train import Train, with_defaults, with_new_names
 from pcdnet.cli.tune import Tune
@@ -75,18 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     code = None
     try:
-        try:
-            if present_rank() > 0:
-                return take_part(arguments)
-            check_alone(arguments)
-            if arguments == ["--version"]:
-                import pcdnet
-
-                print(f"pcdnet {pcdnet.__version__}")
-            else:
-                code = parse(arguments).run()
-        finally:
-            sys.stdout.flush()  # here, where a reader that went away can still be noticed
+        with interrupted_by_sigterm():
+            try:
+                code = run(arguments)
+            finally:
+                sys.stdout.flush()  # here, where a reader that went away can still be noticed
     except PcdnetError as error:
         return _complain(error.worded(as_flag), 130 if isinstance(error, Interrupted) else 1)
     except MemoryError:
@@ -109,6 +103,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f" ({error.filename})" if error.filename else ""
         return _complain(f"a disk failed: {error.strerror}{where}; make room or check it, then try again", 1)
     return code or 0
+
+
+def run(arguments: Sequence[str]) -> int | None:
+    """Do what the arguments ask for; the exit code, where it is not 0."""
+    if present_rank() > 0:
+        return take_part(arguments)
+    check_alone(arguments)
+    if arguments == ["--version"]:
+        import pcdnet
+
+        print(f"pcdnet {pcdnet.__version__}")
+        return None
+    return parse(arguments).run()
 
 
 def parse(arguments: Sequence[str]) -> Command:
