@@ -45,6 +45,19 @@ def test_a_request_to_terminate_is_an_interruption_in_the_main_thread_alone() ->
     assert found == [signal.SIG_DFL]
 
 
+def test_what_fails_because_it_was_terminated_is_an_interruption() -> None:
+    def half_imported() -> None:  # as numpy is then
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise RecursionError from None
+
+    with pytest.raises(KeyboardInterrupt), interrupted_by_sigterm():
+        half_imported()
+    with pytest.raises(ZeroDivisionError), interrupted_by_sigterm():
+        raise ZeroDivisionError
+
+
 def test_former_handlers_come_back_whatever_happens() -> None:
     former = [signal.getsignal(number) for number in NUMBERS]
     with pytest.raises(ZeroDivisionError), stop_on_signal():

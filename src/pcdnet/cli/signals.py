@@ -16,7 +16,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def interrupted_by_sigterm() -> Iterator[None]:
     """Within the block a request to terminate is what Ctrl-C is: the work ends at once, and says how to go on."""
 
-    def handle(_: int, __: FrameType | None) -> None:
+    asked: list[int] = []
+
+    def handle(number: int, _: FrameType | None) -> None:
+        asked.append(number)
         raise KeyboardInterrupt
 
     # Whoever ignores or handles it goes on doing so; only the main thread of a process may handle any.
@@ -25,6 +28,10 @@ def interrupted_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, handle)
     try:
         yield
+    except Exception:
+        if asked:  # a library that was interrupted while it was imported may fail in any way
+            raise KeyboardInterrupt from None
+        raise
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
