@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,37 @@ def test_a_file_with_a_wrong_bit_or_without_its_end_is_refused(name: str, share:
         assert name in str(caught.value)
         assert "; " in str(caught.value)
     assert not (run / LOCK).exists()
+
+
+@pytest.mark.parametrize("name", ["config.toml", "origin.json", "names.toml", "metrics.jsonl", "verdict.json"])
+def test_what_is_no_file_or_has_no_end_is_neither_waited_for_nor_read(name: str, run: Path) -> None:
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    with nullcontext() if name == "verdict.json" else pytest.raises((PcdnetError, AssertionError), match="; |gone"):
+        _read(run)
+    (run / name).unlink()
+    (run / name).touch()
+    os.truncate(run / name, 2**40)
+    with pytest.raises(PcdnetError, match=f"{name}.* MiB"):
+        _read(run)
+
+
+def _read(run: Path) -> None:
+    """All the text of a run."""
+    folder = RunFolder.open(run)
+    assert folder.has_origin, "that it is gone is reported by whoever needs it"
+    folder.names()
+    folder.metrics()
+    folder.verdict()
+
+
+def test_weights_larger_than_memory_are_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("pcdnet.model.storage.safe_open", no_room)
+    with pytest.raises(PcdnetError, match="weights.safetensors: it does not fit into memory; "):
+        pcdnet.load(run)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.4, 0.9])

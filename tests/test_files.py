@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import (
     checksum,
+    expanded,
     folder,
     lock,
     locked_file,
@@ -25,6 +26,7 @@ from pcdnet.files import (
     unsealed_json,
     unsealed_toml,
     whole_file,
+    with_ending,
 )
 
 
@@ -77,6 +79,18 @@ def test_a_folder_may_exist_but_not_as_a_file(tmp_path: Path) -> None:
     (tmp_path / "c").write_bytes(b"")
     with pytest.raises(PcdnetError, match="cannot make the folder"):
         folder(tmp_path / "c")
+
+
+def test_a_path_that_no_file_can_be_called_is_refused_with_one_that_can() -> None:
+    assert with_ending("a.html", ".html") == Path("a.html")
+    for path, better in (("a.txt", "a.html"), ("", "pcdnet.html"), ("/", "/pcdnet.html")):
+        with pytest.raises(PcdnetError, match=f"; use {better}$"):
+            with_ending(path, ".html")
+
+
+def test_a_file_may_be_called_as_a_home_folder_of_nobody() -> None:
+    assert expanded("~") == Path.home()
+    assert expanded("~no such user/a.png") == Path("~no such user/a.png")
 
 
 def test_the_message_of_a_failed_write_ends_with_the_cure_of_the_caller(tmp_path: Path) -> None:

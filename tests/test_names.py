@@ -143,7 +143,7 @@ def test_a_name_has_an_end() -> None:
         (b"[colours]\n0 = [[true]]\n", "not 1 or 3 finite numbers"),
         (b"[colours]\n0 = [[1" + b"0" * 400 + b"]]\n", "not 1 or 3 finite numbers"),
         (b"[colours]\n0 = [[1], [1, 1, 1]]\n", "some colours have 1 value and some have 3"),
-        (b"#" * (2**20 + 1), "larger than a mebibyte"),
+        (b"#" * (2**20 + 1), "larger than 1 MiB"),
     ],
 )
 def test_a_broken_file_is_refused_in_one_sentence(text: bytes, complaint: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pcdnet.errors import PcdnetError, Setting
-from pcdnet.files import unsealed_toml
+from pcdnet.files import at_most, text_of, unsealed_toml
 
 ColourModule = Literal["least_squares", "network", "none"]
 Localization = Literal["phase", "error_reduction"]
@@ -261,7 +261,7 @@ class Config:
         for a run is not to be filled up with defaults because a part of it was lost.
         """
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = text_of(at_most(Path(path)))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise PcdnetError(f"cannot read the configuration {path}: {reason}; give a readable TOML file") from None

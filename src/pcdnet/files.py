@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from pcdnet.errors import PcdnetError, Setting, Unwritable
 
 PARTIAL = ".partial"
 """How the names of files end that are not whole yet."""
+MOST = 2**24
+"""Bytes of a text that is read at once; those of a run are a few kilobytes."""
 
 
 @contextmanager
@@ -42,6 +45,47 @@ def whole_file(
     finally:
         with suppress(OSError):  # where it cannot be removed it could not be made, which is reported already
             partial.unlink(missing_ok=True)
+
+
+def content_of(path: Path, most: int = MOST) -> bytes:
+    """What a small file holds, or an OSError: for one beyond all measure, and for what would be waited for.
+
+    A run that a stranger sends may hold a pipe, a device or a file of any size where a few kilobytes should be.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no file")
+    return at_most(path, most)
+
+
+def at_most(path: Path, most: int = MOST) -> bytes:
+    """The same of whatever can be read, such as a pipe that the user named."""
+    with path.open("rb") as file:
+        large = os.fstat(file.fileno()).st_size > most
+        content = b"" if large else file.read(most + 1)
+    if large or len(content) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most // 2**20} MiB")
+    return content
+
+
+def text_of(content: bytes) -> str:
+    """The text of a file that an editor, or another system, may have given other ends of lines; or a ValueError."""
+    return content.decode().replace("\r\n", "\n").replace("\r", "\n")
+
+
+def with_ending(path: str | Path, ending: str) -> Path:
+    """The path, if a file of that kind may be called so."""
+    path = Path(path)
+    if path.suffix != ending:
+        better = path.with_suffix(ending) if path.name else path / f"pcdnet{ending}"
+        raise PcdnetError(f"{path} is no {ending} file; use {better}")
+    return path
+
+
+def expanded(path: str | Path) -> Path:
+    """The path with the home folder that a tilde stands for; a file may also be called so."""
+    with suppress(RuntimeError):  # nobody is called that
+        return Path(path).expanduser()
+    return Path(path)
 
 
 def folder(path: str | Path) -> Path:

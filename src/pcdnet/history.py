@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from pcdnet.errors import PcdnetError
-from pcdnet.files import sealed_json, unsealed_json
+from pcdnet.files import content_of, sealed_json, unsealed_json
 
 MOST = 2**53
 """Whole numbers from this on are none that training has written."""
+LONGEST = 2**30
+"""Bytes that no training writes."""
 
 
 def written(values: Mapping[str, Any]) -> str:
@@ -21,7 +23,7 @@ def written(values: Mapping[str, Any]) -> str:
 
 def count(path: Path) -> int:
     """How many lines there are, whole or not; none if there is no such file."""
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+    return _content(path).count(b"\n")
 
 
 def read(path: Path) -> tuple[list[dict[str, Any]], int]:
@@ -29,14 +31,20 @@ def read(path: Path) -> tuple[list[dict[str, Any]], int]:
 
     A last line that was cut off is neither: it is what a killed process leaves.
     """
-    try:
-        texts = path.read_bytes().split(b"\n") if path.exists() else [b""]
-    except OSError as error:
-        raise PcdnetError(f"cannot read {path}: {error.strerror or error}; delete it") from None
+    texts = _content(path).split(b"\n")
     if _line(texts[-1]) is None:
         texts.pop()
     lines = [_line(text) for text in texts]
     return [line for line in lines if line is not None], lines.count(None)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return content_of(path, LONGEST)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise PcdnetError(f"cannot read {path}: {error.strerror or error}; delete it") from None
 
 
 def _line(text: bytes) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from pcdnet.errors import PcdnetError
-from pcdnet.files import sealed_toml, unsealed_toml, whole_file
+from pcdnet.files import content_of, sealed_toml, text_of, unsealed_toml, whole_file
 
 FILE = "names.toml"
 """The file of a run folder that holds the names."""
@@ -36,7 +36,6 @@ MOST_COLOURS, STRONGEST = 32, 100.0
 
 Colour: TypeAlias = tuple[float, ...]
 """Factor per channel on the grey prototype: one value, or three."""
-
 _LARGEST = 2**20  # bytes; no one names so many prototypes by hand
 
 
@@ -106,16 +105,13 @@ class Names:
         """
         path = Path(folder) / FILE
         try:
-            with path.open("rb") as file:
-                content = file.read(_LARGEST + 1)
+            content = content_of(path, _LARGEST)
         except FileNotFoundError:
             return Names(count=count)
         except OSError as error:
             raise PcdnetError(f"{path} cannot be read ({error.strerror or error}); fix or remove it") from None
-        if len(content) > _LARGEST:
-            raise PcdnetError(f"{path} is larger than a mebibyte; keep nothing but names in it")
         try:
-            text = content.decode()
+            text = text_of(content)
             tables = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
             raise PcdnetError(f"{path} is not valid TOML: {error}; fix or remove it") from None

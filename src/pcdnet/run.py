@@ -36,7 +36,7 @@ from pcdnet.data.opening import held_out_data, open_data, training_data
 from pcdnet.data.sources import TEST_SEED, is_generated
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting, Unwritable
-from pcdnet.files import PARTIAL, lock, sealed_toml, whole_file
+from pcdnet.files import PARTIAL, content_of, lock, sealed_toml, text_of, whole_file
 from pcdnet.files import folder as made
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, load_words, save_tensors
@@ -143,15 +143,19 @@ class RunFolder:
         if isinstance(path, RunFolder):
             return path
         path = Path(path)
-        if not (path / CONFIG).is_file():
-            raise PcdnetError(f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made")
+        try:
+            if not (path / CONFIG).is_file():
+                raise PcdnetError(f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made")
+        except OSError as error:
+            raise PcdnetError(f"{str(path)[:200]} cannot be read ({error.strerror}); give another folder") from None
         origin = Origin()
         if (path / ORIGIN).is_file():
             try:
-                origin = Origin.from_json((path / ORIGIN).read_text(encoding="utf-8"))
+                origin = Origin.from_json(text_of(content_of(path / ORIGIN)))
             except (OSError, ValueError, RecursionError, PcdnetError) as error:
+                reason = getattr(error, "strerror", None) or error
                 raise PcdnetError(
-                    f"cannot read {path / ORIGIN}: {error}; delete it, and name the data with ", Setting("data")
+                    f"cannot read {path / ORIGIN}: {reason}; delete it, and name the data with ", Setting("data")
                 ) from None
         # A model that was saved from Python has no other section than `model`; a training has all of them.
         trained = any((path / name).exists() for name in (ORIGIN, STATE, METRICS))
@@ -331,7 +335,7 @@ class RunFolder:
         """What `save_verdict` kept."""
         path = self.path / VERDICT
         try:
-            return path.read_text(encoding="utf-8") if path.is_file() else None
+            return text_of(content_of(path)) if path.is_file() else None
         except (OSError, UnicodeDecodeError) as error:
             raise PcdnetError(f"cannot read {path}: {error}; delete it") from None
 

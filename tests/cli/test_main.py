@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +93,18 @@ def test_a_mistake_that_can_be_cured_is_reported_in_one_sentence(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.parametrize("name", ["train", "tune"])
+def test_data_that_are_named_by_nothing_are_not_those_that_are_used_by_default(
+    name: str, tmp_path: Path, complaint: Complaint
+) -> None:
+    assert "'' is no data known here" in complaint(name, "--data", "", "--out", tmp_path / "run")
+
+
+@pytest.mark.parametrize("arguments", [["eval"], ["runs"], ["train", "--resume", "--out"], ["tune", "--out"]])
+def test_a_name_that_is_too_long_is_a_mistake_like_any_other(arguments: list[str], complaint: Complaint) -> None:
+    assert "a" * 80 in complaint(*arguments, "a" * 300)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_option_that_a_command_does_not_have_exits_with_2_and_is_named(name: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -140,6 +154,15 @@ def test_an_interruption_of_every_command_takes_one_line(
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_request_to_terminate_is_an_interruption_of_every_command(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(COMMANDS[name], "run", lambda _: signal.raise_signal(signal.SIGTERM))
+    assert main([name, *MISTAKES[name]]) == 130
+    assert capsys.readouterr().err == "pcdnet: interrupted; nothing half-written is left\n"
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["data", "tetrominoes", "--count", "1", "--out", "a.npz"]])
 def test_a_reader_that_went_away_is_no_error_worth_a_traceback(arguments: list[str], tmp_path: Path) -> None:
     reader, writer = os.pipe()
@@ -149,6 +172,24 @@ def test_a_reader_that_went_away_is_no_error_worth_a_traceback(arguments: list[s
         done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     assert done.returncode == 141
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_what_goes_to_a_stream_that_the_shell_closed_is_not_wanted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments, code in ((["--version"], 0), (["eval", "missing"], 1)):
+        monkeypatch.setattr(sys, name, None)
+        assert main(arguments) == code
+        getattr(sys, name).close()
+
+
+def test_a_complaint_that_finds_no_room_leaves_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    codes: list[int] = []
+    with contextlib.suppress(OSError), Path("/dev/full").open("w", buffering=1) as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        codes.append(main(["eval", "missing"]))
+    assert codes == [1]
 
 
 def test_results_that_find_no_room_are_one_sentence(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from threading import Thread
 
 import pytest
 
-from pcdnet.cli.signals import stop_on_signal
+from pcdnet.cli.signals import interrupted_by_sigterm, stop_on_signal
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
@@ -26,6 +27,35 @@ def test_a_second_signal_stops_at_once(number: signal.Signals, capfd: pytest.Cap
         assert signal.getsignal(number) is signal.SIG_DFL
     finally:
         signal.signal(number, before)
+
+
+def test_a_request_to_terminate_is_an_interruption_in_the_main_thread_alone() -> None:
+    with pytest.raises(KeyboardInterrupt), interrupted_by_sigterm():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    found: list[object] = []
+
+    def elsewhere() -> None:
+        with interrupted_by_sigterm():
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    thread = Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert found == [signal.SIG_DFL]
+
+
+def test_what_fails_because_it_was_terminated_is_an_interruption() -> None:
+    def half_imported() -> None:  # as numpy is then
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise RecursionError from None
+
+    with pytest.raises(KeyboardInterrupt), interrupted_by_sigterm():
+        half_imported()
+    with pytest.raises(ZeroDivisionError), interrupted_by_sigterm():
+        raise ZeroDivisionError
 
 
 def test_former_handlers_come_back_whatever_happens() -> None:

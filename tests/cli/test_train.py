@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -399,3 +400,11 @@ def test_a_run_on_a_full_or_read_only_disk_is_not_resumed_and_can_be_later(
     assert said.endswith("Read-only file system; make it writable, then go on with --resume\n") or "make room" in said
     assert main(["train", "--resume", "--out", str(out)]) in ENDED
     assert (out / "weights.safetensors").read_bytes() == (trained / "weights.safetensors").read_bytes()
+
+
+def test_the_name_of_a_folder_gives_the_terminal_no_commands(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    out = shutil.copytree(trained, tmp_path / "\x1b[2J\u202e")
+    assert main(["train", "--resume", "--out", str(out)]) in ENDED
+    printed = capsys.readouterr().out
+    assert r"\x1b[2J\u202e" in printed
+    assert not {"\x1b", "\u202e"}.intersection(printed)

@@ -213,6 +213,12 @@ def damage(path: Path, place: int = -20) -> None:
     path.write_bytes(content)
 
 
+def pipe(path: Path) -> None:
+    """Have something in the place of a file that is waited for."""
+    path.unlink()
+    os.mkfifo(path)
+
+
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
@@ -231,6 +237,9 @@ def damage(path: Path, place: int = -20) -> None:
         ),
         (lambda p: damage(next((p[2] / "png").glob("*.png"))), r"is damaged; delete it, and run shard 2/3 again"),
         (lambda p: next((p[2] / "png").glob("*.png")).unlink(), r"cannot be read .*; run shard 2/3 again, which draws"),
+        (lambda p: pipe(p[1] / "shard.json"), r"cannot be read \(it is no file\); make it readable"),
+        (lambda p: pipe(p[1] / "journal.jsonl"), r"cannot be read \(it is no file\); make it readable, or run shard"),
+        (lambda p: pipe(next((p[2] / "png").glob("*.png"))), r"\(it is no file\); run shard 2/3 again, which draws"),
     ],
 )
 def test_parts_that_are_missing_doubled_or_damaged_are_refused(

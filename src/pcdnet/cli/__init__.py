@@ -30,6 +30,7 @@ from pcdnet.cli.merge import Merge
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.runs import Runs
 from pcdnet.cli.serve import Serve
+from pcdnet.cli.signals import interrupted_by_sigterm
 from pcdnet.cli.torchrun import check_alone, take_part
 from pcdnet.cli.train import Train, with_defaults, with_new_names
 from pcdnet.cli.tune import Tune
@@ -69,22 +70,17 @@ DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, by default that of the process, and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    for name in ("stdout", "stderr"):  # None where the shell closed it: what goes there is not wanted
+        setattr(sys, name, getattr(sys, name) or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that cannot be encoded is no reason to lose a result
         sys.stdout.reconfigure(errors="backslashreplace")
     code = None
     try:
-        try:
-            if present_rank() > 0:
-                return take_part(arguments)
-            check_alone(arguments)
-            if arguments == ["--version"]:
-                import pcdnet
-
-                print(f"pcdnet {pcdnet.__version__}")
-            else:
-                code = parse(arguments).run()
-        finally:
-            sys.stdout.flush()  # here, where a reader that went away can still be noticed
+        with interrupted_by_sigterm():
+            try:
+                code = run(arguments)
+            finally:
+                sys.stdout.flush()  # here, where a reader that went away can still be noticed
     except PcdnetError as error:
         return _complain(error.worded(as_flag), 130 if isinstance(error, Interrupted) else 1)
     except MemoryError:
@@ -99,12 +95,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _close_stdout()
         return 141
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return _complain(f"{str(error.filename)[:80]}... is too long a name; give a shorter one", 1)
         if error.errno not in DISK:
             raise
         _close_stdout()
         where = f" ({error.filename})" if error.filename else ""
         return _complain(f"a disk failed: {error.strerror}{where}; make room or check it, then try again", 1)
     return code or 0
+
+
+def run(arguments: Sequence[str]) -> int | None:
+    """Do what the arguments ask for; the exit code, where it is not 0."""
+    if present_rank() > 0:
+        return take_part(arguments)
+    check_alone(arguments)
+    if arguments == ["--version"]:
+        import pcdnet
+
+        print(f"pcdnet {pcdnet.__version__}")
+        return None
+    return parse(arguments).run()
 
 
 def parse(arguments: Sequence[str]) -> Command:
@@ -129,5 +140,6 @@ def _close_stdout() -> None:
 
 
 def _complain(message: str, code: int) -> int:
-    print(printable(f"pcdnet: {message}"), file=sys.stderr)
+    with suppress(OSError):  # a log on the disk that is full
+        print(printable(f"pcdnet: {message}"), file=sys.stderr, flush=True)
     return code

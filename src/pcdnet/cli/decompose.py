@@ -84,29 +84,27 @@ class Decompose:
 
     def run(self) -> None:
         """Run the command."""
-        from pcdnet.cli.signals import interrupted_by_sigterm
         from pcdnet.output.decompose import decompose_files
         from pcdnet.output.shard import Shard
         from pcdnet.run import RunFolder
 
         part = None if self.shard is None else Shard.parse(self.shard)
         run = RunFolder.open(self.folder)
-        with interrupted_by_sigterm():
-            done = decompose_files(
-                run,
-                self.paths,
-                self.out,
-                formats=self.format,
-                resize=self.resize,
-                values=self.values,
-                stride=self.stride,
-                shard=None if part is None else (part.index, part.count),
-                engine=self.engine,
-                address=self.address,
-                force=self.force,
-                device=self.device,
-                say=as_flag,
-            )
+        done = decompose_files(
+            run,
+            self.paths,
+            self.out,
+            formats=self.format,
+            resize=self.resize,
+            values=self.values,
+            stride=self.stride,
+            shard=None if part is None else (part.index, part.count),
+            engine=self.engine,
+            address=self.address,
+            force=self.force,
+            device=self.device,
+            say=as_flag,
+        )
         if done.anew:
             print(f"note: what was in {self.out} was done again, as the run or an option has changed", file=sys.stderr)
         if done.fresh:

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import current_thread, main_thread
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -15,16 +16,25 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def interrupted_by_sigterm() -> Iterator[None]:
     """Within the block a request to terminate is what Ctrl-C is: the work ends at once, and says how to go on."""
 
-    def handle(_: int, __: FrameType | None) -> None:
+    asked: list[int] = []
+
+    def handle(number: int, _: FrameType | None) -> None:
+        asked.append(number)
         raise KeyboardInterrupt
 
-    former = signal.getsignal(signal.SIGTERM)
-    if former == signal.SIG_DFL:  # whoever ignores or handles it goes on doing so
+    # Whoever ignores or handles it goes on doing so; only the main thread of a process may handle any.
+    ours = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL and current_thread() is main_thread()
+    if ours:
         signal.signal(signal.SIGTERM, handle)
     try:
         yield
+    except Exception:
+        if asked:  # a library that was interrupted while it was imported may fail in any way
+            raise KeyboardInterrupt from None
+        raise
     finally:
-        signal.signal(signal.SIGTERM, former)
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from pcdnet.cli.arguments import (
     given_config,
 )
 from pcdnet.config import RENAMED, RENAMED_VALUES, Config, LossConfig, ModelConfig, TrainConfig
+from pcdnet.data.notes import printable
 from pcdnet.data.sources import usual_preset
 from pcdnet.errors import Setting
 
@@ -114,7 +115,7 @@ class Train(ViewOptions):
         from pcdnet.training.fit import fit
         from pcdnet.training.verdict import kept_verdict
 
-        data = self.data or (None if self.resume else "tetrominoes")
+        data = "tetrominoes" if self.data is None and not self.resume else self.data
         with board(self.out) if self.tensorboard else nullcontext() as watch, stop_on_signal() as stop:
             try:
                 fit(
@@ -141,8 +142,8 @@ class Train(ViewOptions):
             print(json.dumps(as_json(run, verdict)))
         else:
             print(f"held-out scenes  {scores}")
-            print("\n".join(self.words(verdict, run.origin)))
-            print(f"wrote {self.out}   next: pcdnet eval {self.out}, or pcdnet serve {self.out}")
+            print("\n".join(map(printable, self.words(verdict, run.origin))))
+            print(printable(f"wrote {self.out}   next: pcdnet eval {self.out}, or pcdnet serve {self.out}"))
         return FAILED if verdict.verdict == "failed" else 0
 
     def words(self, verdict: Verdict, origin: Origin) -> list[str]:
@@ -190,7 +191,7 @@ def with_defaults(arguments: Sequence[str]) -> type[Train]:
     elif given.config is not None:
         config = Config.load(given.config)
     else:
-        preset = given.preset or usual_preset(given.data or "tetrominoes")
+        preset = given.preset or usual_preset("tetrominoes" if given.data is None else given.data)
         config = Config.preset(preset) if preset else Config()
 
     @dataclass(frozen=True, kw_only=True)

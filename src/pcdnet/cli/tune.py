@@ -82,7 +82,7 @@ class Tune(ViewOptions):
         with stop_on_signal() as stop:
             try:
                 tuned = tune(
-                    self.data or "tetrominoes",
+                    "tetrominoes" if self.data is None else self.data,
                     given_config(self.preset, self.config),
                     out=self.out,
                     space=self.space,

@@ -22,6 +22,7 @@ from jaxtyping import Num
 from pcdnet.data import folder, pictures, remote
 from pcdnet.data.sources import FETCHED, FILES, PICTURE, STACK, Source, shards_in, source_of, usable
 from pcdnet.errors import PcdnetError
+from pcdnet.files import expanded
 
 STDIN = "-"
 """The path that stands for standard input."""
@@ -129,7 +130,7 @@ def _fetched(path: str) -> list[Input]:
 
 def _here(path: str) -> list[Input]:
     """The same of what is here."""
-    place = Path(path).expanduser()
+    place = expanded(path)
     try:
         if place.is_dir():
             shards = shards_in(str(place))

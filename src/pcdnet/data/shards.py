@@ -27,6 +27,7 @@ from pcdnet.data.pictures import read_header, read_picture
 from pcdnet.data.streaming import streamed
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
+from pcdnet.files import expanded
 from pcdnet.scene import Scenes
 
 MOST_DAMAGED = 0.1
@@ -131,7 +132,7 @@ def found(place: str | Path, suffix: str) -> tuple[list[Shard], str | None]:
     if remote.is_remote(text):
         shards = [Shard(one.url, (one.size, one.mark), one) for one in remote.listed(text, (suffix,))]
     else:
-        path = Path(text).expanduser()
+        path = expanded(text)
         names = [str(path)]
         if path.is_dir():
             names = [str(each) for each in path.iterdir() if each.suffix.lower() == suffix and each.is_file()]

@@ -47,6 +47,8 @@ LOOKS = "looks"
 """What files of models hold whose background has several looks."""
 
 
+_DAMAGE = (OSError, SafetensorError, ValueError, TypeError, KeyError, AttributeError, RuntimeError, MemoryError)
+
 SEAL = "pcdnet"
 """The one entry of the metadata: words and the checksum together, as the format keeps several in no fixed order."""
 
@@ -87,10 +89,12 @@ def load_tensors(path: Path, cure: str = "use a sound file, or train anew") -> t
 def _opened(path: Path, cure: str = "use a sound file, or train anew") -> Iterator[Any]:
     """A safetensors file; all that is wrong with it, found by whomever, is reported as one sentence."""
     try:
+        with path.open("rb"):  # which says why it cannot be read, where safetensors says that it is not there
+            pass
         with safe_open(path, framework="pt") as file:
             yield file
-    except (OSError, SafetensorError, ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
-        reason = str(error).partition("\n")[0]
+    except _DAMAGE as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or "it does not fit into memory"
         raise PcdnetError(f"cannot read {path}: {reason}; {cure}") from None
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Shaped
 
 from pcdnet.data.tetrominoes import SPRITES, TetrominoScenes
 from pcdnet.errors import PcdnetError, Setting
-from pcdnet.files import whole_file
+from pcdnet.files import whole_file, with_ending
 from pcdnet.scene import Scenes
 
 
@@ -49,9 +49,7 @@ def _arrays(scenes: Scenes | TetrominoScenes) -> dict[str, Shaped[np.ndarray, "N
 
 def checked_target(path: str | Path, *, force: bool) -> Path:
     """The path, if an .npz file may be written there; worth asking before the work begins."""
-    path = Path(path)
-    if path.suffix != ".npz":
-        raise PcdnetError(f"{path} is no .npz file; use {path.with_suffix('.npz')}")
+    path = with_ending(path, ".npz")
     if path.exists() and not force:
         raise PcdnetError(f"{path} exists already; use ", Setting("force", True), " to overwrite it, or another name")
     return path

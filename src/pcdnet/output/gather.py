@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,8 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.files import content_of, whole_file
 from pcdnet.files import folder as made
-from pcdnet.files import whole_file
 from pcdnet.kinds import Kinds
 from pcdnet.output.formats import checked_formats
 from pcdnet.output.journal import FILE as JOURNAL
@@ -21,7 +22,7 @@ from pcdnet.output.journal import Journal, check_line, head_of, words_of
 from pcdnet.output.pictures import picture_files
 from pcdnet.output.pipeline import PICTURES
 from pcdnet.output.record import Results
-from pcdnet.output.shard import Seal, Sealed
+from pcdnet.output.shard import LARGEST, Seal, Sealed
 from pcdnet.output.summary import Summary
 from pcdnet.progress import track
 
@@ -202,6 +203,8 @@ def _opened(folder: Path, seal: Seal, stack: ExitStack) -> _Part:
     path, digest, sources = folder / JOURNAL, hashlib.sha256(), []
     again = f"run shard {seal.shard} again with ", Setting("force", True)
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "it is no file")
         file = stack.enter_context(path.open("rb"))
         for line in file:
             digest.update(line)
@@ -247,7 +250,7 @@ def _copy_pictures(image: Sealed, part: _Part, out: Path) -> None:
         return
     for path in picture_files(part.folder / PICTURES / image.title):
         try:
-            content = path.read_bytes()
+            content = content_of(path, LARGEST)
         except OSError as error:
             raise PcdnetError(
                 f"{path} cannot be read ({error.strerror or error}); run shard {part.seal.shard} again, which draws it"

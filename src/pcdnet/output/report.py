@@ -20,6 +20,7 @@ from pcdnet.data.sources import TEST_SEED
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.files import with_ending
 from pcdnet.metrics import foreground_ari
 from pcdnet.model.composition import OPAQUE
 from pcdnet.model.network import PCDNet
@@ -97,8 +98,8 @@ def report(
     ...     page.path.name, page.scores.scenes
     ('page.html', 2)
     """
-    if out is not None and Path(out).suffix != ".html":
-        raise PcdnetError(f"{out} is no .html file; use {Path(out).with_suffix('.html')}")
+    if out is not None:
+        with_ending(out, ".html")
     if isinstance(source, PCDNet):
         if data is None or out is None:
             raise PcdnetError(

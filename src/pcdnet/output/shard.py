@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from pcdnet.config import MOST
 from pcdnet.data.inputs import Input
 from pcdnet.errors import PcdnetError, Setting
-from pcdnet.files import whole_file
+from pcdnet.files import content_of, whole_file
 from pcdnet.names import Names
 from pcdnet.output.journal import head_of
 
@@ -27,6 +27,8 @@ SEAL = "shard.json"
 """The file in the folder of a part that says that it is done, and of what."""
 FORMAT = "pcdnet-shard-1"
 """Names the schema of the seal."""
+LARGEST = 2**32
+"""Bytes of a seal at most, which has a few tens for every image, and of a picture."""
 _KINDS: dict[str, type] = {
     **{"shard": list, "settings": dict, "stride": int, "formats": list, "inputs": int, "digest": str},
     **{"names": dict, "channels": int, "failed": dict, "images": list, "journal": str},
@@ -135,7 +137,7 @@ class Seal:
         """The seal of a part; a folder without one, and one that is damaged, is refused."""
         path = folder / SEAL
         try:
-            words = json.loads(path.read_bytes())
+            words = json.loads(content_of(path, LARGEST))
             if words.pop("sha256") != _digest(json.dumps(words)) or words.pop("format") != FORMAT:
                 raise ValueError("it is not as it was written")
             seal = _seal_of(words)

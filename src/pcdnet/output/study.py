@@ -11,8 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 import pcdnet
-from pcdnet.errors import PcdnetError
-from pcdnet.files import whole_file
+from pcdnet.files import whole_file, with_ending
 from pcdnet.output.charts import Frame, bars, drawable, wide
 from pcdnet.output.page import template
 from pcdnet.training.display import clock
@@ -50,8 +49,7 @@ def study_report(folder: str | Path, *, out: str | Path | None = None) -> Path:
     pcdnet.errors.PcdnetError: studies/missing is no study: it holds no trials.json; ...
     """
     path = Path(folder) / REPORT if out is None else Path(out)
-    if path.suffix != ".html":
-        raise PcdnetError(f"{path} is no .html file; use {path.with_suffix('.html')}")
+    with_ending(path, ".html")
     study = StudyRecord.read(folder)
     best = Path(folder) / BEST
     content = render(study, best.read_text(encoding="utf-8") if best.is_file() else "", str(best))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pcdnet.errors import PcdnetError, Setting
-from pcdnet.files import whole_file
+from pcdnet.files import whole_file, with_ending
 from pcdnet.model.network import PCDNet
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def export_onnx(model: PCDNet, path: str | Path, *, size: tuple[int, int] | None
     ...     export_onnx(PCDNet(ModelConfig(num_prototypes=2)), f"{folder}/model.onnx", size=(35, 35)).shape
     (1, 3, 35, 35)
     """
-    path, size = Path(path), size or model.image_size
-    if path.suffix != ".onnx":
-        raise PcdnetError(f"{path} is no .onnx file; use {path.with_suffix('.onnx')}")
+    path, size = with_ending(path, ".onnx"), size or model.image_size
     if size is None:
         raise PcdnetError("the model does not say how large its images are; give ", Setting("size"))
     content = to_onnx(model, size, batch)
