@@ -187,3 +187,19 @@ def test_pictures_of_several_sizes_are_refused_or_cut_into_tiles(tmp_path: Path)
     view = training_view(path)
     assert view.tiles == 96
     assert read(path, view=view).images.shape[1:] == (96, 96, 3)
+
+
+def test_a_sign_of_columns_in_a_path_is_part_of_the_path(tmp_path: Path) -> None:
+    files = [(f"{n}.{end}", png(COLOURS[n])) for n in range(12) for end in ("a.png", "b.png")]
+    archive(tmp_path / "run#1" / "x.tar", files)
+    for place in ("run#1/x.tar#a.png", "run#1/*.tar#b.png"):
+        (found,) = find_inputs([str(tmp_path / place)])
+        np.testing.assert_array_equal(np.stack([image for _, image in found.images()]), COLOURS[:12])
+        np.testing.assert_array_equal(open_data(str(tmp_path / place), count=99, seed=0).images, COLOURS[:12])
+    np.testing.assert_array_equal(open_data(shards(tmp_path / "set#2"), count=99, seed=0).images, COLOURS)
+
+
+def test_an_archive_without_a_picture_is_named(tmp_path: Path) -> None:
+    (found,) = find_inputs([str(archive(tmp_path / "a.tar", [("a.json", b"{}")]))])
+    with pytest.raises(PcdnetError, match=r"a.tar holds no image that can be read; give one that does"):
+        list(found.images())
