@@ -38,10 +38,13 @@ def test_what_is_kept_is_found_again() -> None:
 def test_pixels_that_were_not_used_for_long_make_room_for_others(capsys: pytest.CaptureFixture[str]) -> None:
     old, used = kept("old"), kept("used")
     long_ago = time.time() - UNUSED - 60
-    for each in (old, used):
-        os.utime(each.path, (long_ago, long_ago))
+    broken = old.path.with_name("killed.pixels.12345.partial")
+    broken.touch()
+    for path in (old.path, used.path, broken):
+        os.utime(path, (long_ago, long_ago))
     assert used.kept() is not None
     kept("new")
     assert not old.path.exists()
+    assert not broken.exists()
     assert used.path.exists(), "what was opened in the meantime is in use"
     assert f"removed {old.path}" in capsys.readouterr().err

@@ -55,6 +55,12 @@ def test_the_column_is_found_by_type_then_by_name_and_otherwise_asked_for(tmp_pa
         read(f"{unclear}#up")
     with pytest.raises(PcdnetError, match=r"no column of encoded pictures \(its columns: a, b\)"):
         read(table(tmp_path / "d.parquet", a=[1], b=["x"]))
+    dotted = {"a": [{"b": each} for each in mirrored], "a.b": pyarrow.array(BYTES)}
+    np.testing.assert_array_equal(read(table(tmp_path / "e.parquet", **dotted)).images, COLOURS)
+    twice = pyarrow.table([BYTES, mirrored], names=["image", "image"])
+    parquet.write_table(twice, tmp_path / "f.parquet")
+    with pytest.raises(PcdnetError, match=r"has several columns called 'image'; write it again with a name for each"):
+        read(tmp_path / "f.parquet")
 
 
 def test_empty_and_damaged_rows_are_skipped_and_damaged_files_refused(

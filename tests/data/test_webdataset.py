@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 from collections.abc import Iterable
@@ -121,12 +122,16 @@ def test_an_archive_that_is_cut_or_damaged_is_refused_and_never_a_shorter_one(tm
         "in a picture": whole[: header + 700],
         "in a header": whole[: header + 100],
         "a header": whole[: header + 20] + b"\xff" * 60 + whole[header + 80 :],
+        "between two members": whole[:header],
+        "with a hole": whole[:header] + bytes(1024) + whole[header + 1024 :],
+        "put together": whole + whole,
+        "gz": gzip.compress(whole),
         "all": b"",
         "no archive": b"\x89PNG" * 1000,
     }
     for name, content in damages.items():
         path.write_bytes(content)
-        with pytest.raises(PcdnetError, match=r"a.tar (is no sound .tar file|is damaged after)"):
+        with pytest.raises(PcdnetError, match=r"a.tar (is no sound .tar file|is \w+ \w+ |goes on behind)[^;]*; \w"):
             pytest.fail(f"{name}: {len(read(path))}")
 
 
@@ -182,3 +187,19 @@ def test_pictures_of_several_sizes_are_refused_or_cut_into_tiles(tmp_path: Path)
     view = training_view(path)
     assert view.tiles == 96
     assert read(path, view=view).images.shape[1:] == (96, 96, 3)
+
+
+def test_a_sign_of_columns_in_a_path_is_part_of_the_path(tmp_path: Path) -> None:
+    files = [(f"{n}.{end}", png(COLOURS[n])) for n in range(12) for end in ("a.png", "b.png")]
+    archive(tmp_path / "run#1" / "x.tar", files)
+    for place in ("run#1/x.tar#a.png", "run#1/*.tar#b.png"):
+        (found,) = find_inputs([str(tmp_path / place)])
+        np.testing.assert_array_equal(np.stack([image for _, image in found.images()]), COLOURS[:12])
+        np.testing.assert_array_equal(open_data(str(tmp_path / place), count=99, seed=0).images, COLOURS[:12])
+    np.testing.assert_array_equal(open_data(shards(tmp_path / "set#2"), count=99, seed=0).images, COLOURS)
+
+
+def test_an_archive_without_a_picture_is_named(tmp_path: Path) -> None:
+    (found,) = find_inputs([str(archive(tmp_path / "a.tar", [("a.json", b"{}")]))])
+    with pytest.raises(PcdnetError, match=r"a.tar holds no image that can be read; give one that does"):
+        list(found.images())

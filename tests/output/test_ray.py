@@ -16,6 +16,7 @@ from PIL import Image
 from pcdnet.data.tetrominoes import generate
 from pcdnet.errors import PcdnetError
 from pcdnet.output import cluster as cluster_module
+from pcdnet.output import pieces
 from pcdnet.output.cluster import cluster
 from pcdnet.output.decompose import decompose_files
 from pcdnet.run import RunFolder
@@ -33,6 +34,12 @@ def started() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few images are cut into several pieces."""
+    monkeypatch.setattr(pieces, "SMALLEST", 16)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """A run with the true prototypes of Tetrominoes."""
@@ -48,7 +55,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         Image.fromarray(image).save(folder / "photos" / f"{n}.png")
     (folder / "photos" / "2.png").write_bytes(b"no picture")
     Image.fromarray(SCENES.images[3, :9, :9]).save(folder / "photos" / "3.png")
-    np.savez(folder / "many.npz", image=np.tile(SCENES.images, (7, 1, 1, 1)))
+    np.savez(folder / "many.npz", image=SCENES.images)
     return [folder / "photos", folder / "many.npz"]
 
 
@@ -141,3 +148,8 @@ def test_an_address_that_does_not_answer_is_one_sentence_in_bounded_time(monkeyp
         silent.listen()
         with pytest.raises(PcdnetError, match=complaint):
             cluster_module._check_answer(address)  # somebody does who is no Ray
+
+
+def test_the_address_of_a_cluster_that_is_there_passes() -> None:
+    ray = importlib.import_module("ray")
+    cluster_module._check_answer(ray.get_runtime_context().gcs_address)

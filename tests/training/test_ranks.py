@@ -8,10 +8,12 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from pcdnet.cli import main
 from pcdnet.config import Config
 from pcdnet.run import RunFolder
 from pcdnet.training import loop
@@ -110,6 +112,29 @@ def test_an_error_on_any_rank_ends_all_with_one_sentence(together: tuple[Path, l
     assert second["bug"] == "ZeroDivisionError: a bug"
     assert first["diverged"].startswith("PcdnetError: the loss is nan at step 0")
     assert second["diverged"].startswith("Elsewhere: the loss is ")
+
+
+def test_where_the_first_vanishes_another_says_so(together: tuple[Path, list[dict[str, Any]]]) -> None:
+    said = together[1][1]["vanished"]
+    assert said.startswith("PcdnetError: another process of this training ended, or cannot be reached any more; go on")
+
+
+def test_no_thread_of_the_connection_outlives_a_training(together: tuple[Path, list[dict[str, Any]]]) -> None:
+    assert not [name for told in together[1] for name in told["threads"] if "gloo" in name]
+
+
+def test_of_several_that_are_interrupted_early_one_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Slow(ModuleType):
+        def __getattr__(self, _: str) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "pcdnet.training.fit", Slow("fit"))
+    for name, value in {"MASTER_ADDR": "a", "MASTER_PORT": "1", "WORLD_SIZE": "2", "RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert main(["train", "--out", "nothing"]) == 0
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from pcdnet.data import tetrominoes
 from pcdnet.errors import PcdnetError
 from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
-from pcdnet.training import loop
+from pcdnet.training import loop, ranks
 from pcdnet.training.fit import fit
 from pcdnet.training.ranks import SharedBatch, open_ranks
 
@@ -75,6 +75,24 @@ def forbidden(*_: object, **__: object) -> None:
     raise AssertionError("not to be called here")
 
 
+def learn_with_one_that_vanishes(which: int) -> str:
+    """Meet the others, of whom one ends without a word; what is then said."""
+    ranks.LAST_WORDS = 0.2
+    try:
+        with open_ranks(lambda: False) as met:
+            if met.rank == which:
+                os._exit(0)
+            met.meet()
+    except PcdnetError as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def threads() -> list[str]:
+    """The threads of this process by name, where the system tells."""
+    return sorted(path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm"))
+
+
 def main(folder: Path) -> None:
     """Everything, in the same order on both ranks."""
     rank = int(os.environ["RANK"])
@@ -104,13 +122,18 @@ def main(folder: Path) -> None:
         SharedBatch.error = lambda self, squares: error(self, squares * torch.nan)  # type: ignore[method-assign]
     told["diverged"] = learn(folder / "diverged", SMALL)
     try:
-        with open_ranks(lambda: False) as ranks:
+        with open_ranks(lambda: False) as met:
             if rank == 1:
                 raise ZeroDivisionError("a bug")
-            ranks.meet()
+            met.meet()
     except (PcdnetError, ZeroDivisionError) as error:
         told["bug"] = f"{type(error).__name__}: {error}"
+    told["threads"] = threads()
+    if rank == 1:
+        told["vanished"] = learn_with_one_that_vanishes(0)
     (folder / f"told-{rank}.json").write_text(json.dumps(told), encoding="utf-8")
+    if rank == 0:
+        learn_with_one_that_vanishes(0)
 
 
 if __name__ == "__main__":

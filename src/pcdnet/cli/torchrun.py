@@ -32,12 +32,13 @@ def take_part(arguments: Sequence[str]) -> int:
     """Be another process than the first, which says what is trained; the exit code is 0 if it also says what failed."""
     if arguments[:1] != ["train"] or HELP & set(arguments):
         return 0
-    from pcdnet.cli.signals import stop_on_signal
-    from pcdnet.training.fit import fit
-
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     early.add_argument("--device", default="cpu")
     given, _ = early.parse_known_args(arguments)
-    with suppress(Elsewhere, Interrupted, KeyboardInterrupt), stop_on_signal(quiet=True) as stop:
-        fit(device=given.device, quiet=True, stop=stop)
+    with suppress(Elsewhere, Interrupted, KeyboardInterrupt):
+        from pcdnet.cli.signals import stop_on_signal
+        from pcdnet.training.fit import fit
+
+        with stop_on_signal(quiet=True) as stop:
+            fit(device=given.device, quiet=True, stop=stop)
     return 0

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Num
 
 from pcdnet.data import folder, pictures, remote
-from pcdnet.data.sources import FETCHED, FILES, PICTURE, STACK, Source, shards_in, source_of, usable
+from pcdnet.data.sources import FETCHED, FILES, PICTURE, STACK, Source, name_and_column, shards_in, source_of, usable
 from pcdnet.errors import PcdnetError
 from pcdnet.files import expanded
 
@@ -101,7 +101,7 @@ def _inputs(path: str) -> list[Input]:
     """What one path names: one file, or those of a folder or a pattern."""
     if remote.is_remote(path):
         return _fetched(path)
-    path, _, column = path.partition("#") if _columned(path) else (path, "", "")
+    path, column = name_and_column(path) if _columned(path) else (path, "")
     found = _here(path)
     return [replace(one, path=Path(f"{one.path}#{column}")) for one in found] if column else found
 
@@ -114,7 +114,7 @@ def _columned(path: str) -> bool:
 
 def _fetched(path: str) -> list[Input]:
     """What an address names, as copies in the user's cache."""
-    url, _, column = path.partition("#")
+    url, column = name_and_column(path)
     found = []
     for file in remote.listed(url, FETCHED):
         source = source_of(file.url)

@@ -131,7 +131,7 @@ class Keep:
 
 def _forget_unused(place: Path) -> None:
     """Remove the pixels that were not used for long; a training that still reads them keeps its open file."""
-    for path in place.glob("*.pixels"):
+    for path in place.glob("*.pixels*"):  # with those that a process that was killed left half-written
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > UNUSED:
                 path.unlink()

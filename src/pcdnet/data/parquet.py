@@ -58,7 +58,8 @@ def encoded(path: Path, label: str, column: str | None) -> Iterator[tuple[str, b
         row = 0
         wanted = name if inner is None else f"{name}.{inner}"
         for batch in table.iter_batches(batch_size=ROWS, columns=[wanted], use_threads=False):
-            values = batch.column(0) if inner is None else batch.column(0).field(inner)
+            whole = batch.column(name)  # a column `a.b` comes with the field b of a column a
+            values = whole if inner is None else whole.field(inner)
             for value in values:
                 content = value.as_buffer() if value.is_valid else b""
                 yield f"row {row}", bytes(content) if len(content or b"") <= shards.MOST_BYTES else b""
@@ -95,6 +96,9 @@ def _column(schema: Any, label: str, asked: str | None) -> tuple[str, str | None
             possible[one.name] = None
         elif pyarrow.types.is_struct(one.type) and any(f.name == "bytes" and binary(f.type) for f in one.type):
             possible[one.name] = "bytes"
+    if len(schema.names) > len({*schema.names}):
+        twice = next(name for name in schema.names if schema.names.count(name) > 1)
+        raise PcdnetError(f"{label} has several columns called {twice!r}; write it again with a name for each")
     usual = [name for name in USUAL for there in possible if there.lower() == name]
     names = printable(some([*possible], 5))
     if asked is not None:

@@ -24,6 +24,7 @@ from pcdnet.data.intake import Header
 from pcdnet.data.keeping import Keep, stamp
 from pcdnet.data.notes import printable, some, to_stderr
 from pcdnet.data.pictures import read_header, read_picture
+from pcdnet.data.sources import name_and_column
 from pcdnet.data.streaming import streamed
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
@@ -100,15 +101,18 @@ def read(place: str | Path, kind: Kind, *, limit: int | None, view: View) -> Sce
 def images(place: str | Path, kind: Kind, *, stride: int) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
     """Yield every `stride`-th picture with its number; those that cannot be read are skipped and reported."""
     shards, column = found(place, kind.suffix)
-    skipped = []
+    skipped, sound = list[str](), False
     for number, (label, picture) in enumerate(_pictures(shards, kind, column)):
         if number % stride == 0:
             if isinstance(picture, PcdnetError):
                 skipped.append(label)
             else:
+                sound = True
                 yield number, picture
     if skipped:
         to_stderr(f"skipped {len(skipped)} pictures of {place} that cannot be read: {some(skipped)}")
+    if not sound:
+        raise PcdnetError(f"{place} holds no image that can be read; give one that does")
 
 
 def headers(place: str | Path, kind: Kind) -> dict[int, Header]:
@@ -128,7 +132,7 @@ def found(place: str | Path, suffix: str) -> tuple[list[Shard], str | None]:
     """The shards that a place names, in natural order, and the column that follows a #."""
     from pcdnet.data.folder import natural_order
 
-    text, _, column = str(place).partition("#")
+    text, column = name_and_column(str(place))
     if remote.is_remote(text):
         shards = [Shard(one.url, (one.size, one.mark), one) for one in remote.listed(text, (suffix,))]
     else:

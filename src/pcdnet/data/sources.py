@@ -66,7 +66,7 @@ class Source:
         if self.shards and shards_in(name) in self.suffixes:
             return True
         if self.suffixes:
-            return Path(name.partition("#")[0] if self.shards else name).suffix.lower() in self.suffixes
+            return Path(name_and_column(name)[0] if self.shards else name).suffix.lower() in self.suffixes
         with suppress(OSError):  # too long for a name, for example
             return bool(name) and (_is_folder_far_away(name) or Path(name).is_dir()) and not shards_in(name)
         return False
@@ -126,6 +126,26 @@ FETCHED = (*{suffix for source in FILES for suffix in (*PICTURES, *source.suffix
 """How the names of files end that are fetched with a folder far away."""
 
 
+def name_and_column(name: str) -> tuple[str, str]:
+    """A name of shards without the column that follows a #, and that column; a # may be part of a path that is there.
+
+    Examples
+    --------
+    >>> name_and_column("run#7/*.parquet#photo")
+    ('run#7/*.parquet', 'photo')
+    """
+    ends = [place for place, sign in enumerate(name) if sign == "#"]
+    with suppress(OSError, ValueError):  # too long for a name, for example
+        for end in (len(name), *reversed(ends)) if ends and "://" not in name else ():
+            if Path(name[:end]).expanduser().exists():
+                return name[:end], name[end + 1 :]
+    suffixes = [suffix for source in SOURCES if source.shards for suffix in source.suffixes]
+    last = next((end for end in ends if name[:end].lower().endswith(tuple(suffixes))), None)
+    if last is None and not name.lower().endswith(tuple(suffixes)):
+        last = next(iter(ends), None)
+    return (name, "") if last is None else (name[:last], name[last + 1 :])
+
+
 def shards_in(name: str) -> str:
     """How the shards end that a folder, here or far away, holds instead of pictures; nothing if there are none."""
     endings = (*PICTURES, *(suffix for source in SOURCES if source.shards for suffix in source.suffixes))
@@ -143,7 +163,7 @@ def shards_in(name: str) -> str:
 
 def _is_folder_far_away(name: str) -> bool:
     """Whether a name is an address of no file or pattern that is known."""
-    suffix = Path(name.partition("#")[0]).suffix.lower()
+    suffix = Path(name_and_column(name)[0]).suffix.lower()
     return "://" in name and not any(suffix in source.suffixes for source in SOURCES)
 
 

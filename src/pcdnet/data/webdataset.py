@@ -9,6 +9,7 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 import numpy as np
 from jaxtyping import Num
@@ -23,6 +24,7 @@ from pcdnet.scene import Scenes
 
 _DAMAGE = (tarfile.TarError, EOFError, ValueError, RecursionError, OverflowError, MemoryError)
 _BLOCK = 512
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:
@@ -56,6 +58,7 @@ def encoded(path: Path, label: str, column: str | None) -> Iterator[tuple[str, b
 
 
 def _members(path: Path, label: str, column: str | None, *, contents: bool = True) -> Iterator[tuple[str, bytes]]:
+    _check_plain(path, label)
     with (
         readable(label, "a .tar file", _DAMAGE, "download it again"),
         path.open("rb") as file,
@@ -80,9 +83,32 @@ def _members(path: Path, label: str, column: str | None, *, contents: bool = Tru
             if sound and len(content) < member.size:
                 raise EOFError(f"{printable(member.name)} is cut off")
             yield member.name, content
-        file.seek(archive.offset)
-        if any(file.read(_BLOCK)):  # tarfile takes what it cannot read for the end
-            raise PcdnetError(f"{label} is damaged after {archive.offset:,} bytes; download it again")
+        _check_end(file, archive.offset, label)
+
+
+def _check_plain(path: Path, label: str) -> None:
+    """Refuse an archive that is compressed as a whole."""
+    with readable(label, "a .tar file"), path.open("rb") as file:
+        beginning = file.read(8)
+    for mark, tool in _COMPRESSED.items():
+        if beginning.startswith(mark):
+            raise PcdnetError(f"{label} is compressed by {tool}, and no plain .tar file; decompress it with {tool} -d")
+
+
+def _check_end(file: BinaryIO, end: int, label: str) -> None:
+    """Refuse an archive that does not end where its members do: tarfile takes all that is no header for the end."""
+    file.seek(end)
+    block = file.read(_BLOCK)
+    if any(block):
+        raise PcdnetError(f"{label} is damaged after {end:,} bytes; download it again")
+    if len(block) < _BLOCK:  # a whole archive ends with blocks of zeros
+        raise PcdnetError(f"{label} is cut off after {end:,} bytes; download it again")
+    while block := file.read(2**20):
+        if any(block):
+            raise PcdnetError(
+                f"{label} goes on behind its end at {end:,} bytes; download it again, or give archives that were put "
+                "together as they were before"
+            )
 
 
 def _parts(name: str) -> tuple[str, str]:

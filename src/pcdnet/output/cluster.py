@@ -28,6 +28,7 @@ OBJECTS = 128 * 2**20
 
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_worker_niceness": "0"}
 _NEEDED = ("ray", "pyarrow", "pandas")
+_SETTINGS = b"\x04"  # the kind of the first frame that either side of an HTTP/2 connection sends
 
 
 def check_installed() -> None:
@@ -99,6 +100,10 @@ def _start(ray: Any, address: str | None) -> None:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if address is None:
             raise PcdnetError(f"Ray cannot be started ({reason}); use ", Setting("engine", "local")) from None
+        if "AuthenticationError" in str(error.__cause__):  # where an address is given, Ray looks for no token itself
+            raise PcdnetError(
+                f"the Ray cluster at {address} asks for a token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN as there"
+            ) from None
         raise _unanswered(address, reason) from None
     finally:
         if main:
@@ -113,17 +118,20 @@ def _check_answer(address: str) -> None:
     if not colon or not port.isascii() or not port.isdecimal() or int(port) > 65535:
         raise PcdnetError(Setting("address", address), " is no address; give HOST:PORT of a Ray cluster, or auto")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE) as connection:
+            answer = b"" if address.startswith("ray://") else _greeted(connection)
     except OSError as error:
         raise _unanswered(address, error.strerror or str(error)) from None
-    if address.startswith("ray://"):
-        return
-    try:
-        answers = import_module("ray._raylet").check_health(address, PATIENCE)
-    except Exception as error:
-        raise _unanswered(address, str(error).splitlines()[0]) from None
-    if not answers:
-        raise _unanswered(address, "it is no Ray, or of another version")
+    if not address.startswith("ray://") and answer[3:4] != _SETTINGS:
+        raise _unanswered(address, "it is no Ray")
+
+
+def _greeted(connection: socket.socket) -> bytes:
+    """The beginning of what a server says to a client of gRPC, which is how the processes of Ray talk."""
+    if os.environ.get("RAY_USE_TLS", "0") != "0":
+        return b"---" + _SETTINGS  # which would want a certificate first
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _SETTINGS + bytes(5))
+    return connection.recv(9)
 
 
 def _unanswered(address: str, reason: str) -> PcdnetError:

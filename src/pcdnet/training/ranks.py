@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from importlib import import_module
 from typing import Any, TypeVar
 
 import torch
@@ -47,6 +48,7 @@ class Ranks:
 
     def __init__(self, rank: int = 0, world: int = 1, store: Store | None = None) -> None:
         self.rank, self.world, self._store = rank, world, store
+        self._vanished = False  # whether another rank ended without a word
 
     @property
     def alone(self) -> bool:
@@ -137,6 +139,7 @@ class Ranks:
         while time.monotonic() < deadline:
             self._raise_problem()
             time.sleep(0.05)
+        self._vanished = True
         raise PcdnetError(words, Setting("resume", True))
 
     def _raise_problem(self) -> None:
@@ -161,15 +164,15 @@ class Ranks:
         return self.first or self._is_heard()
 
     def _is_heard(self) -> bool:
-        """Wait until the first rank ends, too."""
+        """Wait until the first rank ends, too; it may be the one that vanished, and never say anything."""
         assert self._store is not None
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + (LAST_WORDS if self._vanished else PATIENCE)
         while time.monotonic() < deadline:
             try:
                 if self._store.check([_ENDED]):
                     return True
             except RuntimeError:  # it is gone, and its store with it
-                return True
+                return not self._vanished
             time.sleep(0.05)
         return False
 
@@ -301,6 +304,9 @@ def _joined(stop: Callable[[], bool], device: str) -> Ranks:
             raise PcdnetError(f"{there} of {world} processes came within {COMING / 60:.0f} minutes; start all of them")
         time.sleep(0.02)
         there = store.add("there", 0)
+    # It keeps the group that is there when it is imported, as optimizers do: with the group its threads would outlive
+    # the training, and abort the process if one of them needs Python while that ends.
+    import_module("torch.distributed.nn.functional")
     backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
     dist.init_process_group(
         backend, store=store, rank=rank, world_size=world, timeout=timedelta(seconds=PATIENCE + COMING)
