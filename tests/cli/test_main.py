@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,9 @@ from typing import Any
 
 import pytest
 
-from pcdnet.cli import COMMANDS, main
+from pcdnet.cli import COMMANDS, main, parse
+from pcdnet.cli.help import ESSENTIAL, TASKS
+from pcdnet.config import Config
 from tests.cli.conftest import Complaint
 
 Capture = pytest.CaptureFixture[str]
@@ -41,21 +44,53 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "pcdnet", *arguments], capture_output=True, text=True, **options)
 
 
-def help_of(capsys: Capture, *arguments: str) -> str:
+def help_of(capsys: Capture, *arguments: str, of: str = "--help-all") -> str:
     """What the help says, in one line; nothing else may be said."""
     with pytest.raises(SystemExit) as stopped:
-        main([*arguments, "--help"])
+        main([*arguments, of])
     assert stopped.value.code == 0
     printed, said = capsys.readouterr()
     assert said == ""
     return " ".join(printed.replace("\u2502", " ").split())
 
 
-def test_help_names_every_command(capsys: Capture) -> None:
-    text = help_of(capsys)
-    assert all(f"\u2022 {name} " in text for name in COMMANDS)
-    done = run("--help")
-    assert (done.returncode, done.stderr) == (0, "")
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
+def test_whoever_asks_for_nothing_is_shown_every_command_by_its_task(arguments: list[str], capsys: Capture) -> None:
+    assert main(arguments) == 0
+    printed, said = capsys.readouterr()
+    assert said == ""
+    assert all(f"\n  {name} " in printed and f"\n    {'':<11}pcdnet {name}" in printed for name in COMMANDS)
+    assert all(len(line) <= 120 for line in printed.splitlines())
+    done = run(*arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
+
+
+def test_every_example_of_the_help_can_be_parsed() -> None:
+    examples = {name: example for task in TASKS.values() for name, example in task.items()}
+    assert examples.keys() == COMMANDS.keys()
+    for name, example in examples.items():
+        assert isinstance(parse(example.split()[1:]), COMMANDS[name])
+
+
+def test_the_help_of_train_shows_what_people_use_with_the_defaults_of_the_preset(capsys: Capture) -> None:
+    text = help_of(capsys, "train", "--preset", "space-invaders", of="--help")
+    shown = {word[2:] for word in text.split() if re.fullmatch(r"--[a-z0-9.-]*[a-z]", word)} - {"help", "help-all"}
+    assert shown == {name.replace("_", "-") for name in ESSENTIAL}
+    assert f"(default: {Config.preset('space-invaders').model.num_prototypes})" in text
+    assert "--help-all shows all" in text
+
+
+def test_a_command_that_there_is_not_is_no_riddle(capsys: Capture) -> None:
+    for word, cure in (
+        ("trian", "did you mean train?"),
+        ("evaluate", "did you mean eval?"),
+        ("xyz", "use one of demo"),
+    ):
+        assert main([word, "--out", "a"]) == 2
+        printed, said = capsys.readouterr()
+        assert printed == ""
+        assert said.startswith(f"pcdnet: there is no command {word!r}; {cure}")
+        assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -119,8 +154,6 @@ def test_an_option_that_a_command_does_not_have_exits_with_2_and_is_named(name: 
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
-        ["dmo"],
         ["demo", "--minutes", "many"],
         ["train"],
         ["train", "--out", "a", "--model.num-prototypes", "some"],

@@ -26,6 +26,7 @@ from pcdnet.cli.evaluate import Evaluate
 from pcdnet.cli.export import Export
 from pcdnet.cli.figure import DrawFigure
 from pcdnet.cli.gather import Gather
+from pcdnet.cli.help import as_plain_help, essentials, overview, unknown_command, wants_the_essentials
 from pcdnet.cli.merge import Merge
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.runs import Runs
@@ -115,6 +116,11 @@ def run(arguments: Sequence[str]) -> int | None:
 
         print(f"pcdnet {pcdnet.__version__}")
         return None
+    if arguments[:1] in ([], ["--help"], ["-h"], ["--help-all"]):
+        print(overview(COMMANDS))
+        return None
+    if mistake := unknown_command(arguments[0], COMMANDS):
+        return _complain(mistake, 2)
     return parse(arguments).run()
 
 
@@ -123,11 +129,13 @@ def parse(arguments: Sequence[str]) -> Command:
     arguments = with_new_names(arguments)
     # What training's options default to depends on the preset, so it is looked up before tyro reads the rest.
     training = with_defaults(arguments[1:] if arguments[:1] == ["train"] else [])
+    if wants_the_essentials(arguments):
+        training = essentials(training)
     command: Command = tyro.extras.subcommand_cli_from_dict(
         {**COMMANDS, "train": training},
         prog="pcdnet",
         description="Find the repeating objects in images without labels, and explain every image as a stack of them.",
-        args=arguments,
+        args=as_plain_help(arguments),
         config=(tyro.conf.FlagCreatePairsOff,),
     )
     return command

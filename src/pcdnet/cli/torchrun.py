@@ -9,7 +9,7 @@ from contextlib import suppress
 from pcdnet.errors import Elsewhere, Interrupted, PcdnetError, Setting
 from pcdnet.training.launch import world_size
 
-HELP = {"--help", "-h", "--version"}
+HELP = {"--help", "--help-all", "-h", "--version"}
 
 
 def check_alone(arguments: Sequence[str]) -> None:

@@ -32,10 +32,10 @@ def write(results: Results, folder: Path) -> list[Path]:
         file.write(b'{"info": {"description": "objects that pcdnet found"}, "licenses": []')
         for name, values in parts.items():
             file.write(f',\n"{name}": '.encode())
-            _write_list(file, values)
+            write_list(file, values)
         file.write(b"}\n")
     with whole_file(folder / RESULTS) as file:
-        _write_list(file, ({key: one[key] for key in RESULT} for one in _annotations(results.named())))
+        write_list(file, ({key: one[key] for key in RESULT} for one in _annotations(results.named())))
         file.write(b"\n")
     return [folder / FILE, folder / RESULTS]
 
@@ -60,7 +60,7 @@ def _annotations(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _write_list(file: BinaryIO, values: Iterable[dict[str, Any]]) -> None:
+def write_list(file: BinaryIO, values: Iterable[dict[str, Any]]) -> None:
     """A JSON array, a line each, without ever being in memory."""
     file.write(b"[")
     for number, value in enumerate(values):

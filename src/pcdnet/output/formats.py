@@ -49,6 +49,8 @@ FORMATS = (
     Format("png", "pictures of every image", None, "image/png"),
     Format("csv", "objects.csv, a row an object", "table:write_csv", "text/csv"),
     Format("parquet", "objects.parquet", "table:write_parquet", "application/vnd.apache.parquet", needs="pyarrow"),
+    Format("yolo", "yolo, a text file an image", "yolo:write", "text/plain"),
+    Format("label-studio", "label_studio.json, label_studio.xml", "label_studio:write"),
 )
 """Every format."""
 

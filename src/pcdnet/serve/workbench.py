@@ -196,7 +196,8 @@ class Workbench:
             return wanted, png(_view(found, picture, message.view, self.names))
         results = Results(records([found], [found.name]), self.model.kinds, self.model.config.channels)
         with TemporaryDirectory() as folder:
-            return wanted, wanted.write(results, Path(folder))[0].read_bytes()
+            first = wanted.write(results, Path(folder))[0]
+            return wanted, (next(first.rglob("*.txt")) if first.is_dir() else first).read_bytes()
 
     def _decompose(self, picture: UInt8[np.ndarray, "H W C"], name: str, *, fit: bool) -> messages.Explained:
         tiles = self.model.config.background in ("black", "plain")

@@ -1,0 +1,60 @@
+"""Laws of the Label Studio files: tasks whose predictions fit the interface beside them, and boxes that follow."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from pcdnet.output.label_studio import write
+from tests.output.found import NAMES, random_records, results
+
+
+def tasks(folder: Path, count: int = 12) -> tuple[Any, list[dict[str, Any]]]:
+    """Random decompositions, and the tasks that they make."""
+    found, made = random_records(count)
+    assert [path.name for path in write(results(made), folder)] == ["label_studio.json", "label_studio.xml"]
+    return found, json.loads((folder / "label_studio.json").read_text(encoding="utf-8"))
+
+
+def test_every_visible_object_is_a_region_from_which_its_box_follows(tmp_path: Path) -> None:
+    found, made = tasks(tmp_path)
+    assert [task["data"] for task in made] == [{"image": f"image-{n}"} for n in range(12)]
+    regions = [region for task in made for region in task["predictions"][0]["result"]]
+    assert len({region["id"] for region in regions}) == len(regions) < sum(len(one) for one in found)
+    for one, task in zip(found, made, strict=True):
+        seen = [thing for thing in one.objects if thing.box is not None]
+        for thing, region in zip(seen, task["predictions"][0]["result"], strict=True):
+            H, W = region["original_height"], region["original_width"]
+            value = region["value"]
+            box = (value["y"] * H, value["x"] * W, value["height"] * H, value["width"] * W)
+            assert one.instances.shape == (H, W)
+            assert [round(side / 100, 6) for side in box] == list(thing.box)
+            assert value["rectanglelabels"] == [NAMES[thing.prototype]]
+
+
+def test_the_interface_has_every_kind_and_what_regions_refer_to(tmp_path: Path) -> None:
+    _, made = tasks(tmp_path)
+    view = ElementTree.parse(tmp_path / "label_studio.xml").getroot()
+    labels, image = view.find("RectangleLabels"), view.find("Image")
+    assert labels is not None
+    assert image is not None
+    assert [label.get("value") for label in labels] == list(NAMES)
+    assert image.get("value") == "$image"
+    regions = [region for task in made for region in task["predictions"][0]["result"]]
+    assert {(one["from_name"], one["to_name"], one["type"]) for one in regions} == {
+        (labels.get("name"), image.get("name"), labels.tag.lower())
+    }
+
+
+@pytest.mark.filterwarnings("ignore")  # of the neighbour's own
+def test_label_studio_s_own_reader_takes_interface_and_predictions(tmp_path: Path) -> None:
+    pytest.importorskip("label_studio_sdk", reason="needs label-studio-sdk")
+    reader = import_module("label_studio_sdk.label_interface").LabelInterface
+    _, made = tasks(tmp_path)
+    interface = reader((tmp_path / "label_studio.xml").read_text(encoding="utf-8"))
+    assert all(interface.validate_task({"data": task["data"], "predictions": task["predictions"]}) for task in made)
