@@ -119,6 +119,15 @@ def flood(site: str, end: float) -> None:
     _ask(site, end, "/api/decompose", [form], threads=120, kind=kind)
 
 
+def crumbled_files(site: str, end: float) -> None:
+    """A small picture in a file of millions of empty blocks."""
+    picture = black_png(32)
+    at = picture.index(b"IDAT") - 4
+    empty = bytes(4) + b"vpAg" + zlib.crc32(b"vpAg").to_bytes(4, "big")
+    form, kind = _form(picture[:at] + 2_500_000 * empty + picture[at:])
+    _ask(site, end, "/api/decompose", [form], threads=4, kind=kind)
+
+
 ASSAULTS: tuple[Assault, ...] = (
     many_objects,
     wide_objects,
@@ -130,6 +139,7 @@ ASSAULTS: tuple[Assault, ...] = (
     large_pictures,
     odd_forms,
     flood,
+    crumbled_files,
 )
 """All of them."""
 

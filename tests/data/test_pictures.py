@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import threading
 import warnings
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pcdnet.data.intake import Header, in_eight_bits
-from pcdnet.data.pictures import count, headers, images, is_picture, page_names, read, read_header, read_picture
+from pcdnet.data.pictures import count, headers, images, is_picture, page_names, pages, read, read_header, read_picture
 from pcdnet.data.sources import PICTURES
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
@@ -283,6 +285,25 @@ def test_damaged_bytes_never_crash_the_reader(data: st.DataObject) -> None:
             assert found.shape[2] in (1, 3)
         except PcdnetError as error:
             assert "; " in str(error)  # noqa: PT017
+
+
+def test_a_picture_that_takes_long_holds_up_no_other_thread() -> None:
+    content = encoded(Image.fromarray(RGB), "PNG").getvalue()
+    inside, done = threading.Event(), threading.Event()
+
+    def slowly(image: Image.Image, _: object) -> bool:
+        inside.set()
+        return done.wait(10)
+
+    limit = Image.MAX_IMAGE_PIXELS
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(lambda: list(pages(io.BytesIO(content), slowly)))
+        assert inside.wait(10)
+        np.testing.assert_array_equal(read_picture(io.BytesIO(content)), RGB)
+        assert Image.MAX_IMAGE_PIXELS is None  # for the slow one
+        done.set()
+        assert slow.result() == [(0, True)]
+    assert limit == Image.MAX_IMAGE_PIXELS
 
 
 def bomb(width: int, height: int) -> bytes:

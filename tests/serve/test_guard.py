@@ -100,3 +100,24 @@ def test_a_form_that_is_none_is_refused_with_a_cure(client: Client) -> None:
     answer = client.post("/api/decompose", content=b"--b\r\nnonsense\r\n", headers=kind)
     assert answer.status_code == 400
     assert "; send what /openapi.json describes" in answer.json()["error"]
+
+
+def test_a_large_answer_leaves_others_their_turn() -> None:
+    """Else it is written to its end, piece by piece, to a client who has hung up long ago."""
+    seen: list[str] = []
+
+    async def app(_: Scope, __: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        asyncio.get_running_loop().call_soon(seen.append, "another")
+        await send({"type": "http.response.body", "body": bytes(1 << 20)})
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        seen.append("piece" if message.get("body") else "start")
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")], "query_string": b""}
+    asyncio.run(Guard(app)(scope, receive, send))
+    assert seen.count("piece") == 16
+    assert seen[:3] == ["start", "piece", "another"]

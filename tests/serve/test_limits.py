@@ -13,18 +13,24 @@ import pytest
 
 from pcdnet.serve import guard
 from pcdnet.serve.limits import (
+    HEAD_BYTES,
     HELD_BYTES,
     LEAST_RATE,
     MOST_BYTES,
     MOST_CONNECTIONS,
     MOST_DECODED,
+    MOST_HEADERS,
     MOST_OBJECTS,
     MOST_PAINTED,
     MOST_PIXELS,
+    MOST_READS,
+    MOST_SCANS,
+    MOST_TAGGED,
     MOST_VALUES,
     MOST_WAITING,
     PATIENCE,
     PICTURE_BYTES,
+    QUICK_BYTES,
     SCENE_BYTES,
     WORDS_BYTES,
     in_words,
@@ -129,8 +135,19 @@ def test_every_route_has_its_limit_of_bytes(client: httpx.Client, path: str, kin
 def test_the_limits_are_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
     numbers = (MOST_OBJECTS, MOST_PIXELS, MOST_PAINTED, MOST_DECODED, MOST_VALUES, MOST_WAITING, MOST_CONNECTIONS)
-    sizes = (MOST_BYTES, PICTURE_BYTES, SCENE_BYTES, SCENE_BYTES // 4, WORDS_BYTES, HELD_BYTES, LEAST_RATE)
-    for limit in (*(f"{number:,}" for number in numbers), *map(in_words, sizes), f"| {PATIENCE:g} |"):
+    others = (MOST_HEADERS, MOST_READS, MOST_SCANS, MOST_TAGGED)
+    sizes = (
+        HEAD_BYTES,
+        QUICK_BYTES,
+        MOST_BYTES,
+        PICTURE_BYTES,
+        SCENE_BYTES,
+        SCENE_BYTES // 4,
+        WORDS_BYTES,
+        HELD_BYTES,
+        LEAST_RATE,
+    )
+    for limit in (*(f"{number:,}" for number in (*numbers, *others)), *map(in_words, sizes), f"| {PATIENCE:g} |"):
         assert limit in page
 
 

@@ -6,7 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -105,6 +105,63 @@ def test_an_answer_that_is_not_taken_is_thrown_away(hasty: None, site: str, monk
         while not lost and time.monotonic() < begun + 8:
             time.sleep(0.05)
         assert lost
+
+
+CHUNKED = HEAD.replace(b"Content-Length: 100000", b"Transfer-Encoding: chunked")
+SMALL = b"GET /api/samples HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+TOO_MUCH = {
+    "lines of a head": SMALL + b"a:\r\n" * 101 + b"\r\n",
+    "bytes of a head": SMALL + b"a: " + b"b" * (16 << 10) + b"\r\n\r\n",
+    "a second head": SMALL + b"\r\n" + SMALL + b"a:\r\n" * 101 + b"\r\n",
+    "digits": HEAD.replace(b"100000", b"9" * 5000),
+    "no chunk": CHUNKED + b"zz\r\n",
+    "no chunk of a body that nobody wants": CHUNKED.replace(b"/api/render", b"/nowhere"),
+}
+
+
+@pytest.mark.parametrize("sent", TOO_MUCH.values(), ids=TOO_MUCH.keys())
+def test_who_sends_what_takes_long_to_read_is_cut_off(
+    site: str, sent: bytes, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with connected(site) as connection:
+        connection.sendall(sent)
+        if sent is TOO_MUCH["no chunk of a body that nobody wants"]:
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 404")
+            connection.sendall(b"zz\r\n")
+        content, seconds = until_closed(connection)
+    assert seconds < 4
+    if b"HTTP/1.1 " in content:
+        last = content[content.rindex(b"HTTP/1.1 ") :]
+        assert last[9:12] in (b"400", b"404")
+        assert "; " in json.loads(last.partition(b"\r\n\r\n")[2])["error"]
+    assert not caplog.records
+    assert capfd.readouterr().err == ""
+
+
+def test_a_body_in_pieces_of_a_usual_size_is_read(client: Client) -> None:
+    body = json.dumps({"sample": 0}).encode().ljust(1 << 20)
+    pieces = iter([body[start : start + 512] for start in range(0, len(body), 512)])
+    answer = client.post("/api/decompose", content=pieces, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 200
+
+
+def test_who_takes_no_answers_makes_room_for_others(site: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "MOST_CONNECTIONS", 4)
+    client.get("/api/samples")
+    where, body = urlsplit(site), json.dumps({"size": [512, 512], "objects": []}).encode()
+    request = HEAD.replace(b"100000", str(len(body)).encode()) + body
+    with ExitStack() as stack:
+        for _ in range(4):
+            greedy = stack.enter_context(socket.socket())
+            greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            greedy.connect((where.hostname or "", where.port or 0))
+            greedy.sendall(SMALL + b"\r\n")
+            greedy.recv(1 << 16)
+            greedy.sendall(request * 4)
+        time.sleep(1)
+        for _ in range(3):
+            with Client(base_url=site) as other:
+                assert other.get("/api/samples").status_code == 200
 
 
 def test_idle_connections_make_room_for_others(site: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -12,8 +14,8 @@ from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
 from pcdnet.run import load
 from pcdnet.serve import pictures
-from pcdnet.serve.limits import MOST_PIXELS
-from pcdnet.serve.pictures import checked, decoded, fitted, png
+from pcdnet.serve.limits import MOST_PIXELS, QUICK_BYTES
+from pcdnet.serve.pictures import checked, decoded, fitted, png, size_of
 from pcdnet.serve.refusal import Refusal
 from pcdnet.serve.workbench import Workbench
 from tests.runs import grey_run
@@ -54,6 +56,50 @@ def test_bytes_that_are_no_picture_and_pictures_that_are_too_large_are_refused(
     with pytest.raises(Refusal, match="the picture has 6x9 pixels, more than 53") as refused:
         decoded(png(COLOURS), 3)
     assert refused.value.status == 413
+
+
+def saved(kind: str, **options: bool) -> bytes:
+    """The colours as a file."""
+    Image.fromarray(COLOURS).save(buffer := io.BytesIO(), format=kind, **options)
+    return buffer.getvalue()
+
+
+def test_a_file_of_millions_of_parts_is_not_read_to_its_end() -> None:
+    file, empty = saved("png"), bytes(4) + b"vpAg" + zlib.crc32(b"vpAg").to_bytes(4, "big")
+    at = file.index(b"IDAT") - 4
+    decoded(file[:at] + 100 * empty + file[at:], 3)
+    jpeg = saved("jpeg")
+    for content in (file[:at] + 20_000 * empty + file[at:], jpeg[:2] + 20_000 * b"\xff\xfe\x00\x02" + jpeg[2:]):
+        with pytest.raises(PcdnetError, match="too many parts; save it again"):
+            size_of(content)
+
+
+def test_a_file_whose_pixels_are_passed_over_again_and_again_is_refused() -> None:
+    file = saved("jpeg", progressive=True)
+    assert decoded(file, 3).shape == COLOURS.shape
+    again = file[file.rindex(b"\xff\xda") : -2]
+    with pytest.raises(Refusal, match="more than 100 scans; save it again"):
+        size_of(file[:-2] + 100 * again + file[-2:])
+
+
+@pytest.mark.parametrize(("start", "order", "tag"), [(b"II*\0", "<", "HHII"), (b"MM\0+", ">", "HHQQ")])
+def test_a_file_of_millions_of_tagged_numbers_is_refused_unread(start: bytes, order: str, tag: str) -> None:
+    offset, count = ("I", "H") if tag == "HHII" else ("Q", "Q")
+    first = 8 if offset == "I" else 16
+    head = start + (b"" if offset == "I" else struct.pack(">HH", 8, 0)) + struct.pack(order + offset, first)
+    rows = struct.pack(order + tag, 273, 4, 40_000, 100)
+    with pytest.raises(Refusal, match="more than 32,768 numbers in its tags; save it again"):
+        size_of(head + struct.pack(order + count, 1) + rows)
+    text = struct.pack(order + tag, 270, 2, 40_000, 100)
+    with pytest.raises(PcdnetError, match="cannot be read as a picture|no picture of a known kind"):
+        size_of(head + struct.pack(order + count, 1) + text)
+
+
+def test_a_large_file_of_a_small_picture_is_read_among_the_large(workbench: Workbench) -> None:
+    small = png(COLOURS)
+    assert not workbench.is_large_file(small)
+    assert workbench.is_large_file(small + bytes(QUICK_BYTES))
+    assert workbench.is_large_file(bytes(QUICK_BYTES + 1))  # which is no picture, as will be seen
 
 
 def test_numbers_are_a_picture_if_they_have_its_shape_and_type() -> None:

@@ -38,7 +38,6 @@ PictureFile = str | Path | io.BytesIO | io.BufferedReader
 
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
 _SMALLER = 1  # the bit of TIFF's NewSubfileType that marks a smaller version of another page
-_QUIET = threading.Lock()  # warnings and limits belong to the process, and a server reads pictures in threads
 
 
 def is_picture(path: str | Path) -> bool:
@@ -201,8 +200,7 @@ def _identified(stream: io.BytesIO | io.BufferedReader, label: str) -> Image.Ima
 def _careful(label: str) -> Iterator[None]:
     """Whatever goes wrong with a picture in here is reported as one sentence."""
     try:
-        with _QUIET, warnings.catch_warnings(), _unlimited():
-            warnings.simplefilter("ignore")  # Pillow warns of what is odd; that is common, and what is unusable raises
+        with _quiet:
             yield
     except PcdnetError:
         raise
@@ -218,11 +216,32 @@ def _careful(label: str) -> Iterator[None]:
         raise PcdnetError(f"{label} cannot be read as a picture ({reason}); save it again") from None
 
 
-@contextmanager
-def _unlimited() -> Iterator[None]:
-    """Pillow's own limit on pixels is lifted: ours is checked as soon as the header is read."""
-    limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
-    try:
-        yield
-    finally:
-        Image.MAX_IMAGE_PIXELS = limit
+class _Quiet:
+    """Pillow without warnings and without its own limit on pixels, for as many threads as read pictures.
+
+    It warns of what is odd; that is common, and what is unusable raises. Our own limit is checked as soon as the header
+    is read. Warnings and limits belong to the process: the first to come changes them, the last to go puts them back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._changed = ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._changed.enter_context(warnings.catch_warnings())
+                warnings.simplefilter("ignore")
+                self._changed.callback(setattr, Image, "MAX_IMAGE_PIXELS", Image.MAX_IMAGE_PIXELS)
+                Image.MAX_IMAGE_PIXELS = None
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._changed.close()
+
+
+_quiet = _Quiet()

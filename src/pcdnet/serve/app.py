@@ -24,7 +24,6 @@ from pcdnet.serve.complaints import MISTAKES, complain_in_sentences
 from pcdnet.serve.description import decomposable, describe_requests, in_json
 from pcdnet.serve.desk import Desk, Large
 from pcdnet.serve.guard import Guard
-from pcdnet.serve.pictures import size_of
 from pcdnet.serve.refusal import Refusal
 from pcdnet.serve.workbench import Workbench
 
@@ -186,7 +185,7 @@ async def _decomposing(request: Request, workbench: Workbench) -> Work:
             raise Refusal(422, "the form holds no file called image; send the picture under that name")
         content, name = await file.read(), Path(file.filename or "").name[:100]
     return lambda: _sized(
-        workbench.is_large(size_of(content)), lambda: _json(workbench.decompose_file(content, name, fit=fit))
+        workbench.is_large_file(content), lambda: _json(workbench.decompose_file(content, name, fit=fit))
     )
 
 

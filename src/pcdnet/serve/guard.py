@@ -6,6 +6,8 @@ So a request must name a host that we are known by, and one that may change some
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -139,6 +141,7 @@ class _Tally:
         for start in range(0, len(body), SMALL_BYTES):
             more = message.get("more_body", False) or start + SMALL_BYTES < len(body)
             await send({**message, "body": body[start : start + SMALL_BYTES], "more_body": more})
+            await asyncio.sleep(0)  # others have their turn, and it is noticed if the client is gone
 
     def end(self) -> None:
         """The answer is sent, or nobody wants it."""

@@ -16,6 +16,14 @@ MOST_PAINTED = 1 << 23
 """Pixels of all objects of a scene together, hidden or not: painting takes as long as they are many."""
 MOST_DECODED = 1 << 24
 """Pixels of a picture that is read: time and memory go with them, and others are waiting."""
+MOST_READS = 1 << 14
+"""Parts of a picture's file that are read: its blocks of metadata and of pixels, each with its length and its sum."""
+MOST_SCANS = 100
+"""Passes over its pixels that a JPEG file may make; progressive ones make about ten."""
+MOST_TAGGED = 1 << 15
+"""Numbers in the tags of a TIFF file, such as where the rows of its pixels are."""
+QUICK_BYTES = 1 << 20
+"""Bytes up to which a picture's file is looked at quickly, and eight a pixel if the run's own are larger."""
 QUICK_SEARCHED = 1 << 14
 """Pixels up to which a picture is searched quickly, and does not wait for larger ones; more if the run's have more."""
 QUICK_PIXELS, QUICK_PAINTED = 1 << 16, 1 << 20
@@ -31,6 +39,9 @@ WORDS_BYTES = 4 << 10
 """Bytes of any other request."""
 MOST_VALUES = 1 << 14
 """Commas, colons and opening brackets of JSON: time and memory for reading it go with them, not with its bytes."""
+
+HEAD_BYTES, MOST_HEADERS = 16 << 10, 100
+"""Bytes and lines that the head of a request may have."""
 
 SMALL_BYTES = 64 << 10
 """Bytes that every request, and every answer, may hold, however many others there are."""

@@ -1,20 +1,55 @@
-"""Patience: how long a connection may keep the server waiting, which uvicorn itself does for ever.
+"""Patience: how long a connection may keep the server waiting or reading, which uvicorn itself does for ever.
 
-The head of a request, its body and the taking of its answer each have their time. Whoever needs longer is cut off.
+The head of a request, its body and the taking of its answer each have their time. Whoever needs longer is cut off, and
+so is who sends what takes longer to read than to send.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any, Literal
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pcdnet.serve.limits import LEAST_RATE, MOST_BYTES, MOST_CONNECTIONS, PATIENCE
+from pcdnet.serve.limits import (
+    HEAD_BYTES,
+    LEAST_RATE,
+    MOST_BYTES,
+    MOST_CONNECTIONS,
+    MOST_HEADERS,
+    PATIENCE,
+)
 
 Phase = Literal["head", "body"]
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+
+
+class TerseConnection(h11.Connection):
+    """One side of HTTP that reads no endless heads: every header takes time.
+
+    h11 itself limits heads that are not complete yet, and so none that comes in one packet.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(h11.SERVER, HEAD_BYTES)
+
+    def next_event(self) -> Any:
+        """The next part of a request, if reading it is not too much."""
+        if self.their_state is h11.IDLE:
+            self._check_head(self.trailing_data[0])
+        try:
+            return super().next_event()
+        except ValueError:  # of a length of thousands of digits
+            raise h11.RemoteProtocolError("the length is no number") from None
+
+    @staticmethod
+    def _check_head(received: bytes) -> None:
+        end = found.end() if (found := _BLANK_LINE.search(received)) else len(received)
+        if end > HEAD_BYTES or received.count(b"\n", 0, end) > MOST_HEADERS:
+            raise h11.RemoteProtocolError("the head is too large", error_status_hint=431)
 
 
 class PatientProtocol(H11Protocol):
@@ -24,6 +59,7 @@ class PatientProtocol(H11Protocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.conn = TerseConnection()
         self._phase: Phase | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._taking: asyncio.TimerHandle | None = None
@@ -67,6 +103,12 @@ class PatientProtocol(H11Protocol):
             self._taking.cancel()
             self._taking = None
 
+    def send_400_response(self, msg: str) -> None:
+        """Cut off who does not speak HTTP; whoever has no answer yet is told why."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._complain(400, "the request is no HTTP, or too much of it; send what /openapi.json describes")
+        self.transport.close()
+
     def shutdown(self) -> None:
         """End: whoever has not sent a whole request, or does not take the answer, is cut off."""
         if self._phase == "body" or self._taking is not None:
@@ -99,23 +141,32 @@ class PatientProtocol(H11Protocol):
             return
         begun = self._phase == "body" or self._received > 0
         if begun and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._complain()
+            self._complain(408, f"the request was not sent within {self.patience:g} seconds; send it at once")
         if self.flow.write_paused:
             self.transport.abort()
         else:
             self.transport.close()
 
-    def _complain(self) -> None:
-        sentence = f"the request was not sent within {self.patience:g} seconds; send it at once"
+    def _complain(self, status: int, sentence: str) -> None:
         body = json.dumps({"error": sentence, "fit": False}).encode()
         headers = [("Content-Type", "application/json"), ("Content-Length", f"{len(body)}"), ("Connection", "close")]
-        for event in (h11.Response(status_code=408, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+        for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True  # what the app would answer now, nobody wants
             self.cycle.message_event.set()
 
     def _make_room(self) -> None:
-        """Close the connection that has been waited for longest, first of those that never asked for anything."""
-        others = [one for one in self.connections if isinstance(one, PatientProtocol) and one._phase is not None]
-        min(others, key=lambda one: (one._answered > 0, one._began)).transport.abort()
+        """Close the connection that has been waited for longest.
+
+        First of those that never asked for anything, then of those that do not take their answers.
+        """
+        others = [one for one in self.connections if isinstance(one, PatientProtocol) and one is not self]
+        waited_for = [one for one in others if one._phase is not None or one._taking is not None]
+        min(waited_for, key=PatientProtocol._use, default=self).transport.abort()
+
+    def _use(self) -> tuple[int, float]:
+        """How much would be lost with this connection."""
+        if self._taking is not None:
+            return 1, self._taking.when()
+        return 2 if self._answered else 0, self._began

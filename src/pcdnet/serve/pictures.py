@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from math import ceil, sqrt
 
 import numpy as np
@@ -13,27 +14,60 @@ from pcdnet.data import intake
 from pcdnet.data.pictures import read_header, read_picture
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
-from pcdnet.serve.limits import MOST_DECODED, MOST_PIXELS
+from pcdnet.serve.limits import MOST_DECODED, MOST_PIXELS, MOST_READS, MOST_SCANS, MOST_TAGGED
 from pcdnet.serve.refusal import Refusal
 
 _BEGINNINGS = (b"\x89PNG", b"\xff\xd8", b"RIFF", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"BM", b"GIF8")
+_BYTES = frozenset((1, 2, 6, 7))  # the types of TIFF's that are bytes and texts
+
+
+class _Sparing(io.BytesIO):
+    """A file that cannot be read in millions of crumbs: Pillow takes microseconds for each, while all others wait."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self._left = MOST_READS
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._left -= 1
+        if self._left < 0:
+            raise PcdnetError("the picture is a file of too many parts; save it again without metadata")
+        return super().read(size)
 
 
 def size_of(content: bytes) -> tuple[int, int]:
     """Height and width of the picture in the bytes of a file; nothing of it is decoded."""
     if not content.startswith(_BEGINNINGS):
         raise Refusal(415, "this is no picture of a known kind; send a PNG, JPEG, WebP, GIF, BMP or TIFF file")
-    height, width = read_header(io.BytesIO(content), most_pixels=1 << 40, name="the picture").size
+    if content.startswith(b"\xff\xd8") and content.count(b"\xff\xda") > MOST_SCANS:
+        raise Refusal(422, f"the picture has more than {MOST_SCANS} scans; save it again, not as a progressive JPEG")
+    if content.startswith((b"II", b"MM")) and _tagged(content) > MOST_TAGGED:
+        raise Refusal(422, f"the picture has more than {MOST_TAGGED:,} numbers in its tags; save it again without them")
+    height, width = read_header(_Sparing(content), most_pixels=1 << 40, name="the picture").size
     if height * width > MOST_DECODED:
         problem = f"the picture has {height}x{width} pixels, more than {MOST_DECODED:,}"
         raise Refusal(413, f"{problem}; send a smaller picture")
     return height, width
 
 
+def _tagged(content: bytes) -> int:
+    """How many numbers the tags of a TIFF file hold, beside texts and bytes: Pillow makes objects of all of them."""
+    order, wide = "<" if content.startswith(b"II") else ">", b"+" in content[2:4]
+    try:
+        (first,) = struct.unpack_from(order + ("Q" if wide else "I"), content, 8 if wide else 4)
+        (count,) = struct.unpack_from(order + ("Q" if wide else "H"), content, first)
+    except struct.error:
+        return 0  # Pillow finds none either
+    first, tag = first + (8 if wide else 2), struct.Struct(order + ("HHQQ" if wide else "HHII"))
+    there = content[first : first + tag.size * min(count, 1 << 16)]
+    tags = tag.iter_unpack(there[: len(there) // tag.size * tag.size])
+    return sum(number for _, kind, number, _ in tags if kind not in _BYTES)
+
+
 def decoded(content: bytes, channels: int, values: tuple[float, float] | None = None) -> UInt8[np.ndarray, "H W C"]:
     """The picture in the bytes of a file, with the model's channels; see `PCDNet` for its values."""
     size_of(content)
-    picture = read_picture(io.BytesIO(content), most_pixels=MOST_DECODED, name="the picture")
+    picture = read_picture(_Sparing(content), most_pixels=MOST_DECODED, name="the picture")
     return intake.fitted(intake.in_eight_bits(picture, values), channels=channels)
 
 

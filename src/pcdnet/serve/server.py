@@ -89,7 +89,7 @@ def make_server(app: FastAPI) -> Server:
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
-        log_level="warning",
+        log_level="error",  # or every stranger could fill the disk with warnings of what he sent
         access_log=False,
         server_header=False,
         proxy_headers=False,  # who is not behind a proxy must not believe what strangers say of one

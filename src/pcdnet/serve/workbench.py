@@ -37,13 +37,14 @@ from pcdnet.serve.limits import (
     MOST_BYTES,
     MOST_PAINTED,
     MOST_PIXELS,
+    QUICK_BYTES,
     QUICK_PAINTED,
     QUICK_PIXELS,
     QUICK_SEARCHED,
     painted_pixels,
 )
 from pcdnet.serve.messages import Array
-from pcdnet.serve.pictures import checked, decoded, fitted, png, shrinking, shrunk
+from pcdnet.serve.pictures import checked, decoded, fitted, png, shrinking, shrunk, size_of
 from pcdnet.serve.refusal import Refusal
 
 OFFERED, SAMPLES = 16, 24
@@ -145,6 +146,11 @@ class Workbench:
     def is_large(self, shape: Sequence[int]) -> bool:
         """Whether searching a picture, height first, takes long."""
         return prod(shape[:2]) > max(QUICK_SEARCHED, prod(self.size or (0,)))
+
+    def is_large_file(self, content: bytes) -> bool:
+        """Whether reading or searching the picture in a file takes long; a large file is not even looked at."""
+        own = prod(self.size or (0,))
+        return len(content) > max(QUICK_BYTES, 8 * own) or self.is_large(size_of(content))
 
     def is_large_scene(self, scene: messages.Scene) -> bool:
         """Whether painting a scene takes long; one that would take too long is refused."""
