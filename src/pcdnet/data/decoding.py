@@ -30,22 +30,17 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }  # what EXIF's orientations ask for; the last four swap height and width
-_HOLDERS = frozenset({"exif", "Raw profile type exif", "XML:com.adobe.xmp", "xmp"})  # as Pillow calls what may say so
-_WORDS = frozenset({b"eXIf", b"iTXt", b"tEXt", b"zTXt"})  # the parts of a PNG file that may hold EXIF or XMP
 _WHITE_IS_ZERO = 0  # of TIFF's photometric interpretations the one in which values are inverted
 _REVERSED = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}  # orders of the bytes of a value
 
 
 def header_of(image: Image.Image, _: Opener) -> Header:
     """What the header says of the picture in the end: EXIF may turn it."""
-    height, width, deep = image.height, image.width, _is_deep(image) or _is_deep_colour(image)
-    behind = _has_words_behind_pixels(image)
-    if behind:
-        image.load()
-    # Pillow would decode a PNG file to look for EXIF. TIFF has its size turned already, if a tag says so and not XMP.
-    silent = image.format == "PNG" and not behind and not _HOLDERS & image.info.keys()
-    if not silent and tag(image, ExifTags.Base.Orientation, 0) == 0 and _turn(image) in [*_TURNS.values()][3:]:
+    height, width = image.height, image.width
+    # TIFF has its size turned already, if a tag says so and not XMP.
+    if tag(image, ExifTags.Base.Orientation, 0) == 0 and _turn(image) in [*_TURNS.values()][3:]:
         height, width = width, height
+    deep = _is_deep(image) or _is_deep_colour(image)
     return Header(size=(height, width), channels=1 if image.mode in _GREY else 3, deep=deep)
 
 
@@ -69,31 +64,36 @@ def tag(image: Image.Image, number: int, default: int) -> Any:
 
 def _turned(image: Image.Image) -> Image.Image:
     """The decoded picture, turned as EXIF says; Pillow turns TIFF itself."""
-    image.load()
     turn = None if image.format == "TIFF" else _turn(image)
+    image.load()
     return image if turn is None else image.transpose(turn)
 
 
 def _turn(image: Image.Image) -> Image.Transpose | None:
-    """How EXIF, or XMP, says that the picture must be turned."""
+    """How EXIF, or XMP, says that a picture must be turned that is not decoded yet."""
     with suppress(
         Exception
     ):  # EXIF is a file format of its own, with damage of its own; then a picture stays as it lies
-        return _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+        content = _exif_behind_pixels(image) if image.format == "PNG" else b""
+        if content:
+            exif = Image.Exif()
+            exif.load(content)
+        else:
+            exif = Image.Image.getexif(image)  # PNG's own decodes the picture to look for more
+        return _TURNS.get(exif.get(ExifTags.Base.Orientation, 1))
     return None
 
 
-def _has_words_behind_pixels(image: Image.Image) -> bool:
-    """Whether a PNG file has what may turn the picture behind its pixels, where Pillow finds it as it decodes them."""
-    file = getattr(image, "fp", None)
-    if image.format != "PNG" or file is None:
-        return False
-    place, at, pixels = file.tell(), 8, False
-    while len(head := _read_at(file, at, 8)) == 8 and not (pixels and head[4:] in _WORDS):
-        pixels |= head[4:] == b"IDAT"
-        at += int.from_bytes(head[:4]) + 12
-    file.seek(place)
-    return len(head) == 8
+def _exif_behind_pixels(image: Any) -> bytes:
+    """The last EXIF part of a PNG file that comes behind its pixels, if there is any."""
+    place, at, pixels, found = image.fp.tell(), 8, False, b""
+    while len(head := _read_at(image.fp, at, 8)) == 8:
+        length, pixels = int.from_bytes(head[:4]), pixels or head[4:] == b"IDAT"
+        if pixels and head[4:] == b"eXIf":
+            found = b"Exif\0\0" + image.fp.read(length)
+        at += length + 12
+    image.fp.seek(place)
+    return found
 
 
 def _read_at(file: Any, place: int, count: int) -> bytes:
