@@ -2,7 +2,16 @@
 
 import sys
 
-from pcdnet.cli import main
+
+def start() -> int:
+    """Run the command line; Ctrl-C while it is still being loaded takes one sentence, too."""
+    try:
+        from pcdnet.cli import main
+    except KeyboardInterrupt:
+        print("pcdnet: interrupted; nothing was begun", file=sys.stderr)
+        return 130
+    return main()
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start())

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pcdnet.__main__ import start
 from pcdnet.cli import COMMANDS, main, parse
 from pcdnet.cli.help import ESSENTIAL, TASKS
 from pcdnet.config import Config
@@ -233,3 +234,15 @@ def test_results_that_find_no_room_are_one_sentence(tmp_path: Path) -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr == "pcdnet: a disk failed: No space left on device; make room or check it, then try again\n"
+
+
+def test_ctrl_c_while_the_command_line_is_loaded_takes_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    class Interrupted:
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "pcdnet.cli", Interrupted())
+    assert start() == 130
+    assert capsys.readouterr() == ("", "pcdnet: interrupted; nothing was begun\n")

@@ -21,7 +21,8 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.decompose import decompose_files
-from pcdnet.output.gather import gather, is_whole_png
+from pcdnet.output.gather import gather
+from pcdnet.output.pictures import is_whole_png
 from tests.data.stacks import break_page, write_stack
 from tests.runs import GREY, grey_run, true_run
 

@@ -90,7 +90,7 @@ def test_a_file_that_changed_is_done_again(model: PCDNet, paths: list[str], tmp_
     assert (pipeline.fresh, pipeline.known) == (4, 1)
 
 
-def test_pictures_are_drawn_where_they_are_missing_or_names_have_changed(
+def test_pictures_are_drawn_where_they_are_missing_or_damaged_or_names_have_changed(
     model: PCDNet, paths: list[str], tmp_path: Path
 ) -> None:
     out, good = tmp_path / "out", [paths[0], paths[1]]
@@ -102,8 +102,10 @@ def test_pictures_are_drawn_where_they_are_missing_or_names_have_changed(
     assert drawn == sorted(f"{name}.{kind}.png" for name in ("a", *(f"s/00000{n}" for n in range(5))) for kind in KINDS)
     assert run(model, good, out, pictures=True)[0].known == 6
     (out / "png" / "s" / "000003.overlay.png").unlink()
+    cut = out / "png" / "a.overlay.png"
+    cut.write_bytes(cut.read_bytes()[:-1])
     pipeline, *_ = run(model, good, out, pictures=True)
-    assert (pipeline.fresh, pipeline.known) == (1, 5)
+    assert (pipeline.fresh, pipeline.known) == (2, 4)
     try:
         model.names = Names(count=2, given={0: "square"})
         assert run(model, good, out)[0].known == 6

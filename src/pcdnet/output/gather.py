@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from pcdnet.kinds import Kinds
 from pcdnet.output.formats import checked_formats
 from pcdnet.output.journal import FILE as JOURNAL
 from pcdnet.output.journal import Journal, check_line, head_of, words_of
-from pcdnet.output.pictures import picture_files
+from pcdnet.output.pictures import is_whole_png, picture_files
 from pcdnet.output.pipeline import PICTURES
 from pcdnet.output.record import Results
 from pcdnet.output.shard import LARGEST, Seal, Sealed
@@ -261,17 +260,3 @@ def _copy_pictures(image: Sealed, part: _Part, out: Path) -> None:
         made(target.parent)
         with whole_file(target) as file:
             file.write(content)
-
-
-def is_whole_png(content: bytes) -> bool:
-    """Whether every chunk of a PNG file is there and has its checksum."""
-    place = 8 if content.startswith(b"\x89PNG\r\n\x1a\n") else len(content)
-    while place + 12 <= len(content):
-        end = place + 12 + int.from_bytes(content[place : place + 4])
-        kind, checked = content[place + 4 : place + 8], content[place + 4 : end - 4]
-        if zlib.crc32(checked) != int.from_bytes(content[end - 4 : end]):
-            return False
-        if kind == b"IEND":
-            return end == len(content)
-        place = end
-    return False

@@ -9,6 +9,8 @@ NAME.overlay.png          the image, enlarged, with every object's outline, numb
 from __future__ import annotations
 
 import json
+import zlib
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -35,6 +37,27 @@ _DARK, _LIGHT = (0, 0, 0), (255, 255, 255)
 def picture_files(base: Path) -> list[Path]:
     """The files that `write_pictures` writes for a base name."""
     return [base.with_name(f"{base.name}.{kind}.png") for kind in KINDS]
+
+
+def are_drawn(base: Path) -> bool:
+    """Whether all pictures of an image are there, and whole."""
+    with suppress(OSError):
+        return all(is_whole_png(path.read_bytes()) for path in picture_files(base))
+    return False
+
+
+def is_whole_png(content: bytes) -> bool:
+    """Whether every chunk of a PNG file is there and has its checksum."""
+    place = 8 if content.startswith(b"\x89PNG\r\n\x1a\n") else len(content)
+    while place + 12 <= len(content):
+        end = place + 12 + int.from_bytes(content[place : place + 4])
+        kind, checked = content[place + 4 : place + 8], content[place + 4 : end - 4]
+        if zlib.crc32(checked) != int.from_bytes(content[end - 4 : end]):
+            return False
+        if kind == b"IEND":
+            return end == len(content)
+        place = end
+    return False
 
 
 def write_pictures(image: UInt8[np.ndarray, "H W C"], found: Decomposition, kinds: Kinds, base: Path) -> None:

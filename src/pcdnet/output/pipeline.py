@@ -20,7 +20,7 @@ from pcdnet.data.notes import to_stderr
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.model.network import PCDNet
 from pcdnet.output.journal import Entry
-from pcdnet.output.pictures import picture_files, write_pictures
+from pcdnet.output.pictures import are_drawn, write_pictures
 from pcdnet.output.record import records
 from pcdnet.output.shard import Sealed, Shard
 
@@ -163,7 +163,7 @@ class Pipeline:
         entry = self._journal.done(one.image_name(number), one.stamp)
         if entry is None or not self._drawn:
             return entry is not None
-        return entry.drawn == self._drawn and all(path.is_file() for path in picture_files(self._base(one, number)))
+        return entry.drawn == self._drawn and are_drawn(self._base(one, number))
 
     def _explain(self, batch: list[Picture]) -> int:
         """Explain a batch, draw what is wanted, and note it in the journal; how many images it was about."""
