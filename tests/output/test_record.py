@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pcdnet.decomposition import Decomposition
-from pcdnet.output.record import records, write_json_lines
+from pcdnet.output.record import check_record, records, write_json_lines
 from tests.output.found import COLOURS, NAMES, random_records, results
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
@@ -35,6 +37,17 @@ def test_a_record_survives_json_and_is_a_decomposition_again() -> None:
 
 def test_no_image_makes_no_record() -> None:
     assert records([], []) == []
+
+
+@pytest.mark.parametrize("change", [{"box": ...}, {"colour": [10**400, 0, 0]}, {"gain": 10**400}, {"gain": math.nan}])
+def test_what_a_format_cannot_write_is_no_record(change: dict[str, Any]) -> None:
+    _, made = random_records(3)
+    record = next(record for record in made if record["objects"])
+    check_record(record)
+    thing = {**record["objects"][0], **change}
+    record["objects"][0] = {name: value for name, value in thing.items() if value is not ...}
+    with pytest.raises(ValueError, match="has an object that is none"):
+        check_record(record)
 
 
 def test_a_line_is_a_decomposition_with_masks_and_names(tmp_path: Path) -> None:

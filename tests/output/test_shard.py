@@ -90,6 +90,7 @@ def test_pictures_outside_of_the_folder_are_refused(tmp_path: Path) -> None:
         {"images": [[0, 0, 0]]},
         {"images": [[0, -1, 0, ""]]},
         {"images": [[0, 0, 0, {}]]},
+        {"images": [[0, 0, 0, "\ud800"]]},
         {"names": {"count": 10**30, "given": [], "colours": []}},
         {"names": {"count": 4, "given": [[0, {}]], "colours": []}},
         {"names": {"count": 4, "given": [], "colours": [[]]}},

@@ -7,7 +7,7 @@ A record is `Decomposition.to_dict` in which every object also has its `mask`, a
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +78,7 @@ def _is_object(thing: dict[str, Any]) -> bool:
         _whole([thing.get(name) for name in ("prototype", "depth", "pixels")], 3)
         and min(thing["prototype"], thing["depth"], thing["pixels"]) >= 0
         and _whole(thing.get("position"), 2)
+        and "box" in thing
         and (box is None or _whole(box, 4))
         and isinstance(colour, list)
         and _finite([*colour, thing.get("gain")])
@@ -97,7 +98,7 @@ def _whole(values: Any, count: int) -> bool:
 
 
 def _finite(values: list[Any]) -> bool:
-    return all(type(value) in (int, float) and abs(value) < math.inf for value in values)
+    return all(type(value) in (int, float) and abs(value) <= sys.float_info.max for value in values)
 
 
 def records(found: Sequence[Decomposition], images: Sequence[str]) -> list[Record]:

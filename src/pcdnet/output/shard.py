@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -165,6 +166,7 @@ def _seal_of(words: dict[str, Any]) -> Seal:
     for image in images:
         if [type(each) for each in image] != [int, int, int, str] or min(image[:3]) < 0 or "\0" in image.title:
             raise ValueError("an image is none")
+        os.fsencode(image.title)  # which fails for what no file can be called
     texts = [*words["formats"], *words["failed"].values()]
     if words["channels"] not in (1, 3) or not all(isinstance(text, str) for text in texts):
         raise ValueError("its channels are none, or its formats no texts")
