@@ -90,9 +90,39 @@ def test_a_body_that_nobody_asked_for_counts_as_gone_once_the_answer_has_begun()
         sent.append(message)
 
     sent: list[Any] = []
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"host", b"localhost")], "query_string": b""}
+    asyncio.run(Guard(app)(scope, receive, send))
+    assert sent[-1]["body"] == b"whole"
+
+
+def test_a_body_of_a_request_that_needs_none_spoils_no_answer() -> None:
+    """Whoever sends an answer piece by piece waits beside that for the client to go away."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        waiting = asyncio.ensure_future(receive())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"whole"})
+        assert not waiting.done()
+        waiting.cancel()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": bytes(WORDS_BYTES + 1), "more_body": True}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    sent: list[Any] = []
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")], "query_string": b""}
     asyncio.run(Guard(app)(scope, receive, send))
     assert sent[-1]["body"] == b"whole"
+
+
+@pytest.mark.parametrize("part", ["bytes=0-10", "application/json", "bytes=5-2,-"])
+def test_a_request_for_a_part_gets_the_whole(part: str, client: Client) -> None:
+    whole, answer = client.get("/"), client.get("/", headers={"Range": part})
+    assert (answer.status_code, answer.content) == (200, whole.content)
 
 
 def test_a_form_that_is_none_is_refused_with_a_cure(client: Client) -> None:
