@@ -95,6 +95,11 @@ def test_a_file_of_millions_of_tagged_numbers_is_refused_unread(start: bytes, or
         size_of(head + struct.pack(order + count, 1) + text)
 
 
+def test_tags_beyond_every_file_are_no_picture() -> None:
+    with pytest.raises(PcdnetError, match="cannot be read as a picture|no picture of a known kind"):
+        size_of(b"II+\0" + struct.pack("<HHQ", 8, 0, 2**64 - 1) + bytes(32))
+
+
 def test_a_large_file_of_a_small_picture_is_read_among_the_large(workbench: Workbench) -> None:
     small = png(COLOURS)
     assert not workbench.is_large_file(small)

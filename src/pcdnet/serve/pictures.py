@@ -56,7 +56,7 @@ def _tagged(content: bytes) -> int:
     try:
         (first,) = struct.unpack_from(order + ("Q" if wide else "I"), content, 8 if wide else 4)
         (count,) = struct.unpack_from(order + ("Q" if wide else "H"), content, first)
-    except struct.error:
+    except (struct.error, OverflowError):
         return 0  # Pillow finds none either
     first, tag = first + (8 if wide else 2), struct.Struct(order + ("HHQQ" if wide else "HHII"))
     there = content[first : first + tag.size * min(count, 1 << 16)]
