@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tomllib
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import (
+    at_most,
     checksum,
     expanded,
     folder,
@@ -193,3 +195,13 @@ def test_a_sealed_file_of_settings_is_read_back_and_no_other(number: int, data: 
     place = data.draw(st.integers(sealed.index("\n") + 1, len(sealed) - 1))
     with pytest.raises(ValueError, match="not as it was written"):
         unsealed_toml(f"{sealed[:place]}{chr(ord(sealed[place]) ^ 1)}{sealed[place + 1 :]}")
+
+
+def test_a_small_file_takes_little_memory_however_much_it_may_hold(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"content")
+    tracemalloc.start()
+    try:
+        assert at_most(tmp_path / "small", 2**32) == b"content"
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()

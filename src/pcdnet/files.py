@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -60,8 +61,10 @@ def content_of(path: Path, most: int = MOST) -> bytes:
 def at_most(path: Path, most: int = MOST) -> bytes:
     """The same of whatever can be read, such as a pipe that the user named."""
     with path.open("rb") as file:
-        large = os.fstat(file.fileno()).st_size > most
-        content = b"" if large else file.read(most + 1)
+        about = os.fstat(file.fileno())
+        large = about.st_size > most
+        # Python makes room for as much as it is asked for; a pipe does not say how much comes.
+        content = b"" if large else file.read((about.st_size if stat.S_ISREG(about.st_mode) else most) + 1)
     if large or len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most // 2**20} MiB")
     return content

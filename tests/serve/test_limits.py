@@ -19,6 +19,7 @@ from pcdnet.serve.limits import (
     MOST_BYTES,
     MOST_CONNECTIONS,
     MOST_DECODED,
+    MOST_DEEP,
     MOST_HEADERS,
     MOST_OBJECTS,
     MOST_PAINTED,
@@ -134,7 +135,8 @@ def test_every_route_has_its_limit_of_bytes(client: httpx.Client, path: str, kin
 
 def test_the_limits_are_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
-    numbers = (MOST_OBJECTS, MOST_PIXELS, MOST_PAINTED, MOST_DECODED, MOST_VALUES, MOST_WAITING, MOST_CONNECTIONS)
+    pixels = (MOST_PIXELS, MOST_PAINTED, MOST_DECODED, MOST_DEEP)
+    numbers = (*pixels, MOST_OBJECTS, MOST_VALUES, MOST_WAITING, MOST_CONNECTIONS)
     others = (MOST_HEADERS, MOST_READS, MOST_SCANS, MOST_TAGGED)
     sizes = (
         HEAD_BYTES,

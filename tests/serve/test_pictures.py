@@ -95,6 +95,17 @@ def test_a_file_of_millions_of_tagged_numbers_is_refused_unread(start: bytes, or
         size_of(head + struct.pack(order + count, 1) + text)
 
 
+def test_of_deep_pictures_fewer_pixels_are_read() -> None:
+    side = 2048
+    head = struct.pack(">IIBBBBB", side, side + 1, 16, 2, 0, 0, 0)
+    parts = [(b"IHDR", head), (b"IDAT", b""), (b"IEND", b"")]
+    file = b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
+    )
+    with pytest.raises(Refusal, match="has 2049x2048 pixels, more than 4,194,304; send a smaller picture"):
+        size_of(b"\x89PNG\r\n\x1a\n" + file)
+
+
 def test_tags_beyond_every_file_are_no_picture() -> None:
     with pytest.raises(PcdnetError, match="cannot be read as a picture|no picture of a known kind"):
         size_of(b"II+\0" + struct.pack("<HHQ", 8, 0, 2**64 - 1) + bytes(32))

@@ -16,6 +16,8 @@ MOST_PAINTED = 1 << 23
 """Pixels of all objects of a scene together, hidden or not: painting takes as long as they are many."""
 MOST_DECODED = 1 << 24
 """Pixels of a picture that is read: time and memory go with them, and others are waiting."""
+MOST_DEEP = MOST_DECODED // 4
+"""The same of a picture of more than 8 bits a value, of which each takes four times the memory on its way to 8 bits."""
 MOST_READS = 1 << 14
 """Parts of a picture's file that are read: its blocks of metadata and of pixels, each with its length and its sum."""
 MOST_SCANS = 100

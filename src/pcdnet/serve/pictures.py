@@ -14,7 +14,7 @@ from pcdnet.data import intake
 from pcdnet.data.pictures import read_header, read_picture
 from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
-from pcdnet.serve.limits import MOST_DECODED, MOST_PIXELS, MOST_READS, MOST_SCANS, MOST_TAGGED
+from pcdnet.serve.limits import MOST_DECODED, MOST_DEEP, MOST_PIXELS, MOST_READS, MOST_SCANS, MOST_TAGGED
 from pcdnet.serve.refusal import Refusal
 
 _BEGINNINGS = (b"\x89PNG", b"\xff\xd8", b"RIFF", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"BM", b"GIF8")
@@ -43,9 +43,10 @@ def size_of(content: bytes) -> tuple[int, int]:
         raise Refusal(422, f"the picture has more than {MOST_SCANS} scans; save it again, not as a progressive JPEG")
     if content.startswith((b"II", b"MM")) and _tagged(content) > MOST_TAGGED:
         raise Refusal(422, f"the picture has more than {MOST_TAGGED:,} numbers in its tags; save it again without them")
-    height, width = read_header(_Sparing(content), most_pixels=1 << 40, name="the picture").size
-    if height * width > MOST_DECODED:
-        problem = f"the picture has {height}x{width} pixels, more than {MOST_DECODED:,}"
+    header = read_header(_Sparing(content), most_pixels=1 << 40, name="the picture")
+    (height, width), most = header.size, MOST_DEEP if header.deep else MOST_DECODED
+    if height * width > most:
+        problem = f"the picture has {height}x{width} pixels, more than {most:,}"
         raise Refusal(413, f"{problem}; send a smaller picture")
     return height, width
 
