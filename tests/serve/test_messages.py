@@ -45,4 +45,4 @@ def test_what_is_decomposed_is_a_picture_or_a_sample() -> None:
 
 def test_programs_are_shown_the_formats_that_there_are() -> None:
     formats = Export.model_json_schema()["properties"]["format"]["enum"]
-    assert formats == ["json", "coco", "png", "csv", "parquet"]
+    assert formats == ["json", "coco", "png", "csv", "parquet", "yolo", "label-studio"]
