@@ -42,6 +42,7 @@ ESSENTIAL = frozenset(
 )
 """The options of training that people use; `--help-all` shows the others, too."""
 ALL = "--help-all"
+"""Asks for the help of all options."""
 HIDDEN: Any = tyro.conf.Suppress
 
 

@@ -71,9 +71,7 @@ def _turned(image: Image.Image) -> Image.Image:
 
 def _turn(image: Image.Image) -> Image.Transpose | None:
     """How EXIF, or XMP, says that a picture must be turned that is not decoded yet."""
-    with suppress(
-        Exception
-    ):  # EXIF is a file format of its own, with damage of its own; then a picture stays as it lies
+    with suppress(Exception):  # EXIF is a format with damage of its own; then a picture stays as it lies
         content = _exif_behind_pixels(image) if image.format == "PNG" else b""
         if content:
             exif = Image.Exif()
