@@ -1,10 +1,12 @@
-"""Pictures of the README: the method in one diagram, and the viewer.
+"""Pictures of the README and the documentation: the method in one diagram, its stages, and the viewer.
 
 usage: python -m benchmarks.pictures method
+       python -m benchmarks.pictures stages [RUN]
        python -m benchmarks.pictures viewer RUN [--data DATA]
 
-`method` draws a generated scene on its way through the model, with the true prototypes. `viewer` starts `pcdnet serve`
-for a run and takes a screenshot of the whole window with a browser (Chromium).
+`method` draws a generated scene on its way through the model, with the true prototypes; `stages` a frame of Space
+Invaders, stage by stage. `viewer` starts `pcdnet serve` for a run and takes a screenshot of the whole window with a
+browser (Chromium). `python -m benchmarks.gallery` draws the pictures of the gallery.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
 from benchmarks.serve import serving
+from benchmarks.stages import RUN, stages
 from pcdnet.colours import instance_colours
 from pcdnet.config import Config
 from pcdnet.data import tetrominoes
@@ -31,6 +34,20 @@ from pcdnet.run import RunFolder
 from pcdnet.serve.workbench import Workbench
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+MADE = {
+    "method.png": "python -m benchmarks.pictures method",
+    "stages-*.png": "python -m benchmarks.pictures stages",
+    "viewer.png": "python -m benchmarks.pictures viewer runs/space-invaders",
+    "study.png": "python -m benchmarks.pictures study studies/mine",
+    "gallery-*.png": "python -m benchmarks.gallery",
+    "limits.png": "python -m benchmarks.limits",
+    "failed-*.png": "python -m benchmarks.run",
+    "real-*.png": "python -m benchmarks.run",
+    "prototypes.png": "pcdnet demo",
+    "decompositions.png": "pcdnet demo",
+    "traffic.png": "pcdnet figure runs/us101-b --kind segmentation --out docs/pictures/traffic.png",
+}
+"""The command that makes each picture of docs/pictures."""
 SCENE = 3
 """Which generated scene is shown."""
 WINDOW = {"width": 1280, "height": 1070}
@@ -103,12 +120,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("method")
+    commands.add_parser("stages").add_argument("run", nargs="?", default=RUN)
     shot = commands.add_parser("viewer")
     shot.add_argument("run", type=Path)
     shot.add_argument("--data")
     options = parser.parse_args()
     if options.command == "method":
         method(PICTURES / "method.png")
+    elif options.command == "stages":
+        stages(PICTURES, options.run)
     else:
         viewer(options.run, options.data, PICTURES / "viewer.png")
 
