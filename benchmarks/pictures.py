@@ -3,10 +3,12 @@
 usage: python -m benchmarks.pictures method
        python -m benchmarks.pictures stages [RUN]
        python -m benchmarks.pictures viewer RUN [--data DATA]
+       python -m benchmarks.pictures study STUDY
 
 `method` draws a generated scene on its way through the model, with the true prototypes; `stages` a frame of Space
 Invaders, stage by stage. `viewer` starts `pcdnet serve` for a run and takes a screenshot of the whole window with a
-browser (Chromium). `python -m benchmarks.gallery` draws the pictures of the gallery.
+browser (Chromium), and `study` one of the report that `pcdnet tune` left. `MADE` has the commands of all pictures of
+docs/pictures.
 """
 
 from __future__ import annotations
@@ -52,6 +54,8 @@ SCENE = 3
 """Which generated scene is shown."""
 WINDOW = {"width": 1280, "height": 1070}
 """Pixels of the browser's window."""
+STUDY = {"width": 900, "height": 1020}
+"""The same for the report of a study."""
 
 
 def method(path: Path) -> None:
@@ -115,6 +119,18 @@ def viewer(run: Path, data: str | None, path: Path) -> None:
         browser.close()
 
 
+def study(folder: Path, path: Path) -> None:
+    """Take a picture of the beginning of a study's report."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        page = browser.new_page(viewport=STUDY)  # type: ignore[arg-type]
+        page.goto((folder / "report.html").resolve().as_uri())
+        page.screenshot(path=str(path))
+        browser.close()
+
+
 def main() -> None:
     """Make one of the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -124,11 +140,14 @@ def main() -> None:
     shot = commands.add_parser("viewer")
     shot.add_argument("run", type=Path)
     shot.add_argument("--data")
+    commands.add_parser("study").add_argument("folder", type=Path, metavar="STUDY")
     options = parser.parse_args()
     if options.command == "method":
         method(PICTURES / "method.png")
     elif options.command == "stages":
         stages(PICTURES, options.run)
+    elif options.command == "study":
+        study(options.folder, PICTURES / "study.png")
     else:
         viewer(options.run, options.data, PICTURES / "viewer.png")
 

@@ -45,7 +45,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if page != "index.md":
             made[page] = links.from_the_root((ROOT / name).read_text(encoding="utf-8"))
     for file in sorted((DOCS / "notebooks").glob("*.ipynb")):
-        made[f"notebooks/{file.stem}.md"] = notebooks.page(notebooks.executed(file), file.name)
+        made[f"notebooks/{file.stem}.md"] = notebooks.page(
+            notebooks.executed(file, ROOT / "build" / "notebooks"), file.name
+        )
     for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     return files

@@ -52,14 +52,17 @@ def _request(path: str, method: str, request: Schema) -> list[str]:
         lines.append(f"- takes `{media}`: {_kind(body['schema'])}")
         for name, part in body["schema"].get("properties", {}).items():
             lines.append(f"    - `{name}`: {part.get('description', _kind(part))}")
+    mistakes = []
     for code, answer in sorted(request["responses"].items()):
         kinds = [
             f"`{media}`" + (f": {_kind(body['schema'])}" if body.get("schema") else "")
             for media, body in answer.get("content", {}).items()
         ]
-        said = "" if code == "200" else str(answer.get("description", ""))
-        lines.append(f"- answers {code}: {'; '.join(filter(None, [said, ', '.join(kinds)]))}")
-    return [*lines, ""]
+        if code.startswith("2"):
+            lines.append(f"- answers {', '.join(kinds)}")
+        else:
+            mistakes.append(f"{code} {answer.get('description', '')}".strip())
+    return [*lines, f"- or says what is wrong, as a [Complaint](#complaint): {', '.join(mistakes)}", ""]
 
 
 def _message(name: str, message: Schema) -> list[str]:

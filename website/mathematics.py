@@ -26,4 +26,4 @@ def inline(html: str) -> str:
 def _numbered(line: str, css_class: str) -> str:
     equation, _, tag = line.partition("\\tag{")
     number = f'<span class="number">({escape(tag.strip().rstrip("}"))})</span>' if tag else ""
-    return f'<div class="{css_class}">{convert(equation.strip(), display="block")}{number}</div>'
+    return f'<div class="{css_class}"><div>{convert(equation.strip(), display="block")}</div>{number}</div>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -12,24 +13,45 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+import pcdnet
+from pcdnet.files import folder, whole_file
+
 SECONDS = 600
 """For a cell, at most."""
 Cell = dict[str, Any]
 
 
-def executed(path: Path) -> Any:
-    """The notebook after its cells have run in a folder of their own."""
+def executed(path: Path, keep: Path) -> Any:
+    """The notebook after its cells have run in a folder of their own; kept until it or the code is another."""
     import nbformat
+
+    kept = keep / f"{path.stem}-{_digest(path)}.ipynb"
+    if not kept.is_file():
+        notebook = nbformat.read(path, as_version=4)
+        _execute(notebook)
+        with whole_file(folder(keep) / kept.name) as file:
+            file.write(nbformat.writes(notebook).encode())
+    return nbformat.read(kept, as_version=4)
+
+
+def _digest(path: Path) -> str:
+    """Of a notebook and all code that it may run."""
+    seen = hashlib.sha256(path.read_bytes())
+    for file in sorted(Path(pcdnet.__file__).parent.rglob("*.*")):
+        if file.suffix in (".py", ".toml", ".safetensors"):
+            seen.update(file.read_bytes())
+    return seen.hexdigest()[:16]
+
+
+def _execute(notebook: Any) -> None:
     from nbclient import NotebookClient
 
-    notebook = nbformat.read(path, as_version=4)
     paths = [str(Path(place).resolve()) for place in sys.path if place and Path(place).is_dir()]
     with (
-        TemporaryDirectory() as folder,
+        TemporaryDirectory() as place,
         patch.dict(os.environ, {"PYTHONPATH": os.pathsep.join(paths), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}),
     ):
-        NotebookClient(notebook, timeout=SECONDS, resources={"metadata": {"path": folder}}).execute()
-    return notebook
+        NotebookClient(notebook, timeout=SECONDS, resources={"metadata": {"path": place}}).execute()
 
 
 def code(path: Path) -> list[str]:
@@ -49,14 +71,14 @@ def page(notebook: Any, name: str) -> str:
 def _cell(cell: Cell) -> str:
     if cell["cell_type"] != "code":
         return str(cell["source"])
-    shown = [f"```python\n{cell['source']}\n```", *(_output(output) for output in cell["outputs"])]
+    printed = "".join(one["text"] for one in cell["outputs"] if one.get("name") == "stdout")
+    given = [_output(one) for one in cell["outputs"] if one["output_type"] != "stream"]  # progress is left out
+    shown = [f"```python\n{cell['source']}\n```", _printed(printed) if printed else "", *given]
     return "\n\n".join(part for part in shown if part)
 
 
 def _output(output: Cell) -> str:
-    """What a cell gave, as markdown; progress and complaints are left out."""
-    if output["output_type"] == "stream":
-        return _printed(output["text"]) if output["name"] == "stdout" else ""
+    """What a cell gave, as markdown."""
     data = output.get("data", {})
     if "image/png" in data:
         source = "".join(data["image/png"].split())

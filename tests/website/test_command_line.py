@@ -32,7 +32,7 @@ def test_the_pages_are_those_of_the_help_whatever_its_width() -> None:
             for box in boxes
         ]
 
-    assert content(100) == content(400)
+    assert content(80) == content(100)
 
 
 def _words(text: str) -> str:

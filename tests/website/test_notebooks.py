@@ -33,8 +33,9 @@ def test_no_output_is_kept(path: Path) -> None:
 
 def test_a_page_shows_what_cells_print_draw_and_give_and_no_progress() -> None:
     given = [
-        {"output_type": "stream", "name": "stdout", "text": "three <objects>\n"},
+        {"output_type": "stream", "name": "stdout", "text": "three "},
         {"output_type": "stream", "name": "stderr", "text": "step 3"},
+        {"output_type": "stream", "name": "stdout", "text": "<objects>\n"},
         {"output_type": "display_data", "data": {"image/png": "aGk=\n", "text/plain": "<Figure at 0x7f00>"}},
         {"output_type": "execute_result", "data": {"text/plain": "PCDNet(2 prototypes)"}},
     ]
