@@ -91,6 +91,8 @@ class RunFolder:
         killed before the run was one does not count.
         """
         path = Path(path)
+        if trained.is_trained(path):
+            raise PcdnetError(f"{path} comes with pcdnet and stays as it is; choose another ", Setting("out"))
         names = _names_in(path)
         if not names or (names <= {CONFIG, ORIGIN} and not (path / CONFIG).exists()):
             return path
@@ -242,7 +244,7 @@ class RunFolder:
         """
         to = RunFolder.check_free(to)
         # The configuration comes last: a folder without one is no run.
-        for name in (ORIGIN, NAMES, VERDICT, WEIGHTS, CONFIG):
+        for name in (ORIGIN, NAMES, VERDICT, METRICS, WEIGHTS, CONFIG):
             if (self.path / name).is_file():
                 with whole_file(made(to) / name, "choose another ", Setting("out"), durable=True) as file:
                     file.write(content_of(self.path / name))
@@ -468,7 +470,8 @@ class RunFolder:
     def command(self) -> str:
         """The command line that trains the same again: the nearest preset, and what differs from it."""
         origin, (preset, changes) = self.origin, self.nearest_preset()
-        settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA", "out": str(self.path)}
+        settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA"}
+        settings["out"] = f"runs/{self.path.name}" if self.is_trained else str(self.path)
         settings |= {"seed": self.config.train.seed, "minutes": origin.minutes}
         settings |= {f.name: getattr(origin.view, f.name) for f in dataclasses.fields(View)}
         usual = {f.name: f.default for f in dataclasses.fields(View)} | {"minutes": None}

@@ -75,7 +75,10 @@ def details(card: Card) -> str:
         ("prototypes", f"{card.prototypes}; {card.naming}"),
         ("trained by", f"{card.command} (commit {card.commit}, {card.minutes:.1f} minutes)"),
         *(("" if n else "limits", limit) for n, limit in enumerate(card.limits)),
-        *(("" if n else f"{card.scenes:,} scenes", f"{name} {number}") for n, (name, number) in enumerate(_scores(card))),
+        *(
+            ("" if n else f"{card.scenes:,} scenes", f"{name} {number}")
+            for n, (name, number) in enumerate(_scores(card))
+        ),
         ("pictures", str(card.samples)),
         ("run", str(card.folder)),
     ]

@@ -58,9 +58,7 @@ def generate(count: int, seed: int) -> Scenes:
     return Scenes(images=images, labels=labels, boxes=boxes, kinds=KINDS, scored=KINDS, name=f"letters, seed {seed}")
 
 
-def _draw(
-    rng: np.random.Generator, image: UInt8[np.ndarray, "H W"], labels: UInt8[np.ndarray, "H W"]
-) -> Boxes:
+def _draw(rng: np.random.Generator, image: UInt8[np.ndarray, "H W"], labels: UInt8[np.ndarray, "H W"]) -> Boxes:
     """Draw one image and its labels into these arrays; its true boxes."""
     page, rows = _paper(rng), []
     for letter, top, left in _placed(rng):
@@ -106,7 +104,9 @@ def _glyphs() -> dict[str, Glyph]:
     import matplotlib
     from PIL import Image, ImageDraw, ImageFont
 
-    font = ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / _FONT), _SIZE)
+    path = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / _FONT
+    # The other layout engine is not in every build of Pillow, and may place letters otherwise.
+    font = ImageFont.truetype(str(path), _SIZE, layout_engine=ImageFont.Layout.BASIC)
     drawn: dict[str, tuple[int, Float32[np.ndarray, "h w"]]] = {}
     for letter in KINDS:
         sheet = Image.new("L", (3 * _SIZE, 3 * _SIZE))

@@ -119,7 +119,7 @@ def models() -> dict[str, Card]:
 
 def is_trained(folder: Path) -> bool:
     """Whether a folder is one of these models, which stay as they are."""
-    return folder.parent == HOME and folder.name in NAMES
+    return folder.name in NAMES and folder.resolve().parent == HOME.resolve()
 
 
 def _as_toml(value: Any) -> str:
