@@ -171,8 +171,8 @@ class RunFolder:
                     f"cannot read {path / ORIGIN}: {reason}; delete it, and name the data with ", Setting("data")
                 ) from None
         # A model that was saved from Python has no other section than `model`; a training has all of them.
-        trained = any((path / name).exists() for name in (ORIGIN, STATE, METRICS))
-        sections = ("model", "loss", "train") if trained else ("model",)
+        whole = any((path / name).exists() for name in (ORIGIN, STATE, METRICS))
+        sections = ("model", "loss", "train") if whole else ("model",)
         return RunFolder(path, Config.load(path / CONFIG, complete=sections), origin)
 
     @property
