@@ -112,7 +112,7 @@ def test_the_help_names_every_source(
 
 def test_all_that_can_be_used_is_one_list() -> None:
     assert all(source.words in usable() for source in SOURCES)
-    assert usable(GENERATED).startswith("tetrominoes (generated), space-invaders")
+    assert usable(GENERATED).startswith("tetrominoes (generated), letters (generated), space-invaders")
     assert " or a .tfrecords file" in usable(FILES)
 
 

@@ -129,8 +129,8 @@ def check_own(folder: Path) -> None:
     if is_trained(folder):
         name = folder.name
         raise PcdnetError(
-            f"{name} comes with pcdnet and stays as it is; copy it with `pcdnet models {name} --out FOLDER`, and change "
-            f"the copy"
+            f"{name} comes with pcdnet and stays as it is; copy it with `pcdnet models {name} --out FOLDER`, and "
+            f"change the copy"
         )
 
 
