@@ -79,7 +79,7 @@ RECIPES = {
         ),
     ),
     "space-invaders": Recipe(
-        options=("--preset", "space-invaders"),
+        options=("--data", "space-invaders"),
         checked=24,
         finds="aliens of six rows in both of their shapes, shields and the cannon of the Atari game Space Invaders",
         limits=(
