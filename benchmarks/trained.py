@@ -92,7 +92,7 @@ RECIPES = {
         checked=24,
         finds="the capital letters A to Z in one printed font, dark on paper in uneven light",
         limits=(
-            "DejaVu Sans Bold of 20 pixels alone: another font or size needs another training, which takes minutes",
+            "Computer Modern bold of 20 pixels alone: another font or size needs another training, which takes minutes",
             "letters of one line, not turned; no lower case, no digits, no accents",
         ),
     ),

@@ -24,7 +24,7 @@ KINDS = tuple(string.ascii_uppercase)
 MOST = 1_000_000
 """Images at most; 9 kB each."""
 
-_FONT, _SIZE, _PITCH, _GAP = "DejaVuSans-Bold.ttf", 20, 24, 2
+_FONT, _SIZE, _PITCH, _GAP = "cmb10.ttf", 20, 24, 2
 _SPACE, _MISSING = 9, 0.2  # pixels of a space, and how often there is one instead of a letter
 _PAPER, _LIGHT, _INK, _NOISE = (205.0, 245.0), 12.0, (15.0, 65.0), 3.0
 _INKED = 0.5  # of a pixel, from which on it belongs to the letter
