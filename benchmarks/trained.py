@@ -70,7 +70,7 @@ class Recipe:
 
 RECIPES = {
     "tetrominoes": Recipe(
-        options=("--preset", "tetrominoes"),
+        options=("--data", "tetrominoes"),
         checked=100,
         finds="the 19 tetrominoes, in any of six colours, on black",
         limits=(
@@ -169,13 +169,13 @@ def known_kinds(scenes: Scenes) -> Scenes:
 
 
 def tetromino(shape: int) -> str:
-    """What a shape is called: the letter, and by how much it is turned."""
+    """What a shape is called: the letter, and by how much it is turned, clockwise."""
     tiles = {tuple(tile) for tile in SHAPES[shape].tolist()}
     for letter, picture in UPRIGHT.items():
         grid = np.array([[sign == "#" for sign in line] for line in picture.split("/")])
         for turns in range(4):
             if {tuple(tile) for tile in np.argwhere(np.rot90(grid, -turns)).tolist()} == tiles:
-                return f"{letter} turned by {90 * turns}°" if turns else letter
+                return f"{letter} {90 * turns}°" if turns else letter
     raise AssertionError(f"shape {shape} is no tetromino")
 
 
