@@ -25,10 +25,10 @@ from pcdnet.files import folder, whole_file
 CONSTRAINTS = ROOT / "constraints.txt"
 
 
-def dependencies(*extras: str) -> list[str]:
-    """What the package needs, as pyproject.toml says it, and what some of its extras need."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [*project["dependencies"], *(need for extra in extras for need in project["optional-dependencies"][extra])]
+def dependencies() -> list[str]:
+    """What the package needs, as pyproject.toml says it."""
+    needs: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    return needs
 
 
 def resolved(python: str, *, cpu: bool) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ class Card:
     seed: int
     """The seed of everything random in that."""
     minutes: float
-    """How long training took."""
+    """How long training took, in minutes of one core."""
     commit: str
     """The commit of the code that trained it."""
     naming: str
