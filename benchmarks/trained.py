@@ -85,6 +85,7 @@ RECIPES = {
         limits=(
             "frames as the emulator draws them, 160 wide, without their upper 25 rows: no screenshots of other sizes",
             "bullets and explosions have no prototype; shields that are shot to pieces are found while most is left",
+            "the digit at the bottom, the lives that are left, is taken for a shield and a cannon",
         ),
     ),
     "letters": Recipe(

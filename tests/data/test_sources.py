@@ -52,6 +52,20 @@ def test_a_name_has_one_source_and_its_usual_preset(name: str, source: str | Non
         assert is_generated(given) == (source in ("tetrominoes", "letters", "space-invaders", "atari:GAME"))
 
 
+@pytest.mark.parametrize("holds", ["a.png", "train/b.jpg"])
+def test_a_folder_of_pictures_called_like_generated_data_is_meant(
+    holds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letters").mkdir()
+    assert is_generated("letters")  # a run of that name, for example
+    (tmp_path / "letters" / holds).parent.mkdir(exist_ok=True)
+    (tmp_path / "letters" / holds).touch()
+    found = source_of("letters")
+    assert found is not None
+    assert found.name == "folder"
+
+
 def test_presets_of_sources_exist() -> None:
     assert {source.preset for source in SOURCES} <= {None, *PRESETS}
 
