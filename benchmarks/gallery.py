@@ -40,7 +40,20 @@ from pcdnet.colours import as_rgb, prototype_colours
 from pcdnet.decomposition import Decomposition
 from pcdnet.files import whole_file
 from pcdnet.names import first_of_each
-from pcdnet.output.sheet import CUT_OUT, EDGE, FAINT, GAP, HEADER, LINE, STEP, TEXT_WIDTH, Sheet, fitting_scale
+from pcdnet.output.sheet import (
+    CUT_OUT,
+    EDGE,
+    FAINT,
+    GAP,
+    HEADER,
+    LINE,
+    POINTS,
+    SMALL_POINTS,
+    STEP,
+    TEXT_WIDTH,
+    Sheet,
+    fitting_scale,
+)
 from pcdnet.run import RunFolder
 
 Picture = UInt8[np.ndarray, "H W 3"]
@@ -176,7 +189,8 @@ class Band:
         for n, (p, count) in enumerate(self._counts):
             y, x = top + HEADER + n // columns * self._row, EDGE + LINE + n % columns * (self._size[1] + STEP)
             words = f"{self._names[p]} \u00d7{count}".strip()
-            sheet.text(y - LINE - 4, x + self._size[1] / 2, words, FAINT)
+            points = SMALL_POINTS if self._names[p] else POINTS
+            sheet.text(y - LINE - 4, x + self._size[1] / 2, words, FAINT, points=points)
             sheet.panel(y, x, self._size, as_rgb(self._pictures[p][..., None]), p)
 
     @property
