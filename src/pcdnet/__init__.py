@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pcdnet.scene import Scene, Scenes
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
+    from pcdnet.training.suggestions import suggest
     from pcdnet.training.tuning import tune
     from pcdnet.training.verdict import Verdict, judge
 
@@ -52,6 +53,7 @@ _HOMES = {
     "report": "output.report",
     "runs": "output.runs",
     "study_report": "output.study",
+    "suggest": "training.suggestions",
     "tune": "training.tuning",
 }
 
@@ -80,6 +82,7 @@ __all__ = [
     "report",
     "runs",
     "study_report",
+    "suggest",
     "tune",
 ]
 
