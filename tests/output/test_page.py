@@ -341,14 +341,16 @@ def test_the_verdict_stands_before_the_scores_where_there_is_one() -> None:
 
 
 def test_kinds_are_in_a_table_with_their_numbers_and_names() -> None:
-    words = Reader(render(report(names={0: "square", 4: "square"}))).words
-    of_square = int(np.isin(SCENES.shapes, (0, 4)).sum())
+    one, *_, other = np.unique(SCENES.shapes).tolist()
+    words = Reader(render(report(names={one: "square", other: "square"}))).words
+    count = int(np.isin(SCENES.shapes, (one, other)).sum())
     assert "9 objects of 18 kinds in 3 images." in words
-    assert f"square prototypes 0, 4 {of_square} {of_square / 3:.2f}" in words
-    sprite = SCENES.labels[0] == 1
-    height, width = (int(sprite.any(axis=axis).sum()) for axis in (1, 0))
-    row = words[words.index(f"prototype {SCENES.shapes[0, 0]} ") :]
-    assert f"{height} {width} 100" in row
+    assert f"square prototypes {one}, {other} {count} {100 * count / 9:.1f} % {count / 3:.2f}" in words
+    third = next(p for p in SCENES.shapes[0].tolist() if p not in (one, other))
+    sprite = SCENES.labels[0] == 1 + SCENES.shapes[0].tolist().index(third)
+    height, width = (int(np.ptp(places)) + 1 for places in np.nonzero(sprite))
+    row = words[words.index(f"prototype {third} ") :]
+    assert f"{height} {width} 100" in row[:80]
 
 
 def test_no_object_at_all_makes_a_page_too() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pcdnet.kinds import Kind
 from pcdnet.output.census import Census, Counted
 from pcdnet.output.charts import HEIGHT, WIDTH
-from pcdnet.output.plots import BINS, MOST_DOTS, binned, histogram, plots, sizes, spark
+from pcdnet.output.plots import BINS, MOST_DOTS, binned, histogram, plots, sizes, sparks
 
 VALUES = st.lists(st.integers(0, 5000), max_size=40).map(lambda values: np.array(values, np.int64))
 
@@ -70,6 +70,17 @@ def test_equal_sizes_are_one_dot_a_kind_in_its_colour() -> None:
 def test_without_an_object_there_are_no_sizes_to_plot() -> None:
     nothing = census_of(np.zeros((0, 2), np.int64))
     assert [name for name, *_ in plots(nothing, np.zeros((1, 3), np.uint8))] == ["objects in an image"]
-    assert "0: 1" in spark(nothing.kinds[0])
+    assert "0: 1" in sparks(nothing)[0]
     named = [name for name, *_ in plots(census_of(np.full((2, 2), 3)), np.zeros((1, 3), np.uint8))]
-    assert named == ["objects in an image", "height and width", "area"]
+    assert named == ["objects in an image", "height over width", "area"]
+
+
+def test_small_histograms_of_all_kinds_have_the_same_columns() -> None:
+    few, many = (
+        Counted(kind=None, counts=np.array(c), sizes=np.zeros((0, 2), np.int64), areas=np.zeros(0, np.int64))
+        for c in ([0, 1, 1], [0, 0, 3])
+    )
+    both = Census(images=3, everything=many, kinds=(few, many))
+    places = [re.findall(r'<rect x="([\d.]+)"', picture) for picture in sparks(both)]
+    assert places == [["0.0", "18.0"], ["0.0", "54.0"]]
+    assert "0: 1, 1: 2" in sparks(both)[0]

@@ -21,7 +21,7 @@ from pcdnet.files import whole_file
 from pcdnet.names import Names
 from pcdnet.output.curves import learning_curves
 from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels
-from pcdnet.output.plots import plots, spark
+from pcdnet.output.plots import plots, sparks
 from pcdnet.output.scores import known_scores
 from pcdnet.training.events import in_words, listed
 
@@ -193,6 +193,7 @@ def render(page: Page) -> str:
         events=in_words(line for line in page.metrics if "event" in line),
         gallery=list(_gallery(page, first)),
         kinds=[_kind(page.bank, *pair) for pair in zip(page.census.kinds, kinds, strict=True)],
+        sparks=sparks(page.census),
         plots=list(plots(page.census, kinds)),
     )
 
@@ -216,16 +217,15 @@ def _kind(bank: BankArrays, counted: Counted, colour: UInt8[np.ndarray, "3"]) ->
     assert kind is not None
     paint = np.ones(1) if kind.colour is None else np.array(kind.colour)
     faces = [(p, bank.prototypes[p, ..., None] * bank.masks[p, ..., None] * paint) for p in kind.prototypes]
-    return {"kind": kind, "colour": colour, "faces": faces[:MOST_FACES], "spark": spark(counted), **numbers}
+    return {"kind": kind, "colour": colour, "faces": faces[:MOST_FACES], **numbers}
 
 
 def _summary(health: BankHealth) -> str:
     """The health of the bank in one sentence."""
     P, idle = len(health.usage), np.flatnonzero(health.idle)
     use = "all in use" if len(idle) == 0 else f"{P - len(idle)} in use, {listed(idle.tolist())} idle"
-    same = (
-        "no two are one kind" if not health.twins else ", ".join(f"{a} and {b} are one kind" for a, b in health.twins)
-    )
+    pairs = [f"{a} and {b} are one kind" for a, b in health.twins]
+    same = ", ".join(pairs) if pairs else "no two are one kind"
     if len(health.twins) > MOST_PAIRS:
         same = f"{len(health.doubled)} stand for the same as another"
     return f"{P} prototypes: {use}; {same}."

@@ -14,7 +14,7 @@ from pcdnet.colours import as_hex
 from pcdnet.output.charts import Frame, described
 
 if TYPE_CHECKING:
-    from pcdnet.output.census import Census, Counted
+    from pcdnet.output.census import Census
 
 BINS = 12
 """Columns of a histogram at most."""
@@ -32,8 +32,8 @@ def plots(census: Census, colours: UInt8[np.ndarray, "K 3"]) -> Iterator[Plot]:
     total = census.everything
     yield "objects in an image", f"{census.images:,} images", histogram(total.counts, "images by their objects")
     if len(total.areas):
-        yield "height and width", "pixels that are seen; larger dots are more objects", sizes(census, colours)
-        yield "area", "pixels that are seen of an object", histogram(total.areas, "objects by their area")
+        yield "height over width", "larger dots: more objects", sizes(census, colours)
+        yield "area", "pixels seen of an object", histogram(total.areas, "objects by their area")
 
 
 def histogram(values: Int64[np.ndarray, "n"], words: str) -> Markup:
@@ -44,29 +44,42 @@ def histogram(values: Int64[np.ndarray, "n"], words: str) -> Markup:
     return frame.picture(frame.columns(counts), words=f"{words}: {told}")
 
 
-def spark(counted: Counted) -> Markup:
-    """How many images have how many objects of a kind, as a histogram that fits a table."""
-    counts, ranges = binned(counted.counts, BINS)
-    step, most = SPARK_WIDTH / len(counts), max(1, *counts)
+def sparks(census: Census) -> list[Markup]:
+    """For every kind how many images have how many of its objects, as histograms that fit a table.
+
+    All have the same columns, so that kinds can be compared.
+    """
+    every = np.array([counted.counts for counted in census.kinds], np.int64).reshape(len(census.kinds), census.images)
+    low, step, ranges = _ranges(every.ravel(), BINS)
+    return [_spark(np.bincount((counts - low) // step, minlength=len(ranges)).tolist(), ranges) for counts in every]
+
+
+def _spark(counts: list[int], ranges: list[str]) -> Markup:
+    """A histogram that fits a table; columns of few images can be seen all the same."""
+    step, most = SPARK_WIDTH / len(ranges), max(1, *counts)
     bars = [
-        f'<rect x="{step * n:.1f}" y="{SPARK_HEIGHT * (1 - count / most):.1f}" width="{0.85 * step:.1f}" '
-        f'height="{max(0.8, SPARK_HEIGHT * count / most):.1f}"/>'
+        f'<rect x="{step * n:.1f}" y="{SPARK_HEIGHT - height:.1f}" width="{0.85 * step:.1f}" height="{height:.1f}"/>'
         for n, count in enumerate(counts)
-        if count
+        if count and (height := max(0.8, SPARK_HEIGHT * count / most))
     ]
     told = ", ".join(f"{name}: {count:,}" for name, count in zip(ranges, counts, strict=True) if count)
-    words = described(f"images by their number of these objects: {told}")
+    words = described(f"images by their number of these objects: {told or 'none'}")
     return Markup(f'<svg class="spark" viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}" {words}>{"".join(bars)}</svg>')
 
 
 def binned(values: Int64[np.ndarray, "n"], bins: int) -> tuple[list[int], list[str]]:
-    """How many whole numbers lie in each of some equal ranges, and the ranges in words; none is `bins` or more."""
+    """How many whole numbers lie in each of some equal ranges, and the ranges in words; no more than `bins`."""
+    low, step, ranges = _ranges(values, bins)
+    return np.bincount((values - low) // step, minlength=len(ranges)).tolist(), ranges
+
+
+def _ranges(values: Int64[np.ndarray, "n"], bins: int) -> tuple[int, int, list[str]]:
+    """Equal ranges over whole numbers: where they begin, how wide they are, and what they are called."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     low = 0 if high < bins else low
     step = -(-(high - low + 1) // bins)
-    counts = np.bincount((values - low) // step, minlength=(high - low) // step + 1).tolist()
-    starts = [low + step * n for n in range(len(counts))]
-    return counts, [f"{start}" if step == 1 else f"{start}-{start + step - 1}" for start in starts]
+    starts = range(low, high + 1, step)
+    return low, step, [f"{start}" if step == 1 else f"{start}-{start + step - 1}" for start in starts]
 
 
 def sizes(census: Census, colours: UInt8[np.ndarray, "K 3"]) -> Markup:
