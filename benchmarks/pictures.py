@@ -1,20 +1,22 @@
-"""Pictures of the README and the documentation: the method in one diagram, its stages, and the viewer.
+"""Pictures of the README and the documentation: the method in one diagram, its stages, the viewer, and reports.
 
 usage: python -m benchmarks.pictures method
        python -m benchmarks.pictures stages [RUN]
        python -m benchmarks.pictures viewer RUN [--data DATA]
+       python -m benchmarks.pictures report RUN [--data DATA]
        python -m benchmarks.pictures study STUDY
 
 `method` draws a generated scene on its way through the model, with the true prototypes; `stages` a frame of Space
 Invaders, stage by stage. `viewer` starts `pcdnet serve` for a run and takes a screenshot of the whole window with a
-browser (Chromium), and `study` one of the report that `pcdnet tune` left. `MADE` has the commands of all pictures of
-docs/pictures.
+browser (Chromium). `report` does the same with the top of the report of a run, and with its kinds, and `study` with the
+report that `pcdnet tune` left. `MADE` has the commands of all pictures of docs/pictures.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -23,6 +25,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
+import pcdnet
 from benchmarks.serve import serving
 from benchmarks.stages import RUN, stages
 from pcdnet.colours import instance_colours
@@ -35,11 +38,14 @@ from pcdnet.model.network import PCDNet
 from pcdnet.run import RunFolder
 from pcdnet.serve.workbench import Workbench
 
+REPORTED = 200
+"""Scenes that the report is about."""
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 MADE = {
     "method.png": "python -m benchmarks.pictures method",
     "stages-*.png": "python -m benchmarks.pictures stages",
     "viewer.png": "python -m benchmarks.pictures viewer runs/space-invaders",
+    "report*.png": "python -m benchmarks.pictures report runs/space-invaders",
     "study.png": "python -m benchmarks.pictures study studies/mine",
     "gallery-*.png": "python -m benchmarks.gallery",
     "limits.png": "python -m benchmarks.limits",
@@ -56,6 +62,8 @@ WINDOW = {"width": 1280, "height": 1070}
 """Pixels of the browser's window."""
 STUDY = {"width": 900, "height": 1020}
 """The same for the report of a study."""
+PAGE = {"width": 1100, "height": 900}
+"""The same for the report."""
 
 
 def method(path: Path) -> None:
@@ -131,15 +139,30 @@ def study(folder: Path, path: Path) -> None:
         browser.close()
 
 
+def of_report(run: Path, data: str | None, folder: Path) -> None:
+    """Take pictures of the report of a run: what it begins with, and the table and plots of kinds."""
+    from playwright.sync_api import sync_playwright
+
+    with TemporaryDirectory() as scratch, sync_playwright() as play:
+        page = pcdnet.report(run, data, out=Path(scratch) / "report.html", count=REPORTED).path
+        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        window = browser.new_page(viewport=PAGE)  # type: ignore[arg-type]
+        window.goto(page.as_uri())
+        window.screenshot(path=str(folder / "report.png"))
+        window.locator("#kinds").screenshot(path=str(folder / "report-kinds.png"))
+        browser.close()
+
+
 def main() -> None:
     """Make one of the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("method")
     commands.add_parser("stages").add_argument("run", nargs="?", default=RUN)
-    shot = commands.add_parser("viewer")
-    shot.add_argument("run", type=Path)
-    shot.add_argument("--data")
+    for name in ("viewer", "report"):
+        shot = commands.add_parser(name)
+        shot.add_argument("run", type=Path)
+        shot.add_argument("--data")
     commands.add_parser("study").add_argument("folder", type=Path, metavar="STUDY")
     options = parser.parse_args()
     if options.command == "method":
@@ -148,6 +171,8 @@ def main() -> None:
         stages(PICTURES, options.run)
     elif options.command == "study":
         study(options.folder, PICTURES / "study.png")
+    elif options.command == "report":
+        of_report(options.run, options.data, PICTURES)
     else:
         viewer(options.run, options.data, PICTURES / "viewer.png")
 

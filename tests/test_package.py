@@ -98,7 +98,7 @@ def test_the_citation_has_what_its_format_requires_and_is_of_this_version() -> N
 @pytest.mark.parametrize("path", sorted((ROOT / "hashes").glob("*.txt")), ids=lambda path: path.name)
 def test_hashes_name_one_file_of_every_package_that_is_needed_at_its_pinned_version(path: Path) -> None:
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    found = dict(match.groups() for line in lines if (match := PINNED.fullmatch(line)))
+    found = {match[1]: match[2] for line in lines if (match := PINNED.fullmatch(line))}
     assert len(found) == len(lines)
     pins = re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert all(found[name].partition("+")[0] == version for name, version in pins if name in found)

@@ -166,8 +166,8 @@ def shards_in(name: str) -> str:
 
 def _holds_pictures(name: str) -> bool:
     """Whether a folder of that name holds pictures or the parts of a data set: then it is meant, not what is made."""
-    with suppress(OSError):
-        return any(Path(e.name).suffix.lower() in PICTURES or e.name in PARTS for e in os.scandir(name))
+    with suppress(OSError), os.scandir(name) as entries:
+        return any(Path(entry.name).suffix.lower() in PICTURES or entry.name in PARTS for entry in entries)
     return False
 
 
