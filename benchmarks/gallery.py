@@ -76,7 +76,7 @@ class World:
 
 
 WORLDS = {
-    "tetrominoes": World(trained=True, count=3),
+    "tetrominoes": World(trained=True, count=2),
     "space-invaders": World(trained=True),
     "letters": World(trained=True, count=2),
     "icons": World(count=2),
@@ -94,6 +94,8 @@ HARD = {
 """Further ones, to show where it ends."""
 WHOLE = pcdnet.View(tiles=0)
 """Pictures are shown whole, also where parts of them were learned from."""
+LEAST = 440
+"""Dots of a panel from left to right at least, for its heading."""
 TINT = 0.6
 """How much of what is found is the colour of its kind."""
 HEADINGS = ("image", "what is found", "the image that it makes")
@@ -136,7 +138,7 @@ def card(images: UInt8[np.ndarray, "n H W C"], found: list[Decomposition], model
     """A row an image: the image, what is found in it, and what that makes; below, the prototypes with their counts."""
     names = [model.names[p] for p in range(len(model.names))]
     first = first_of_each(names)
-    scale = fitting_scale(images.shape[2], len(HEADINGS))
+    scale = max(fitting_scale(images.shape[2], len(HEADINGS)), -(-LEAST // images.shape[2]))
     size = (round(images.shape[1] * scale), round(images.shape[2] * scale))
     counts = Counter(first[np.concatenate([one.prototype_ids for one in found])].tolist())
     band = Band(model, counts, {p: names[p] if p in model.names.given else "" for p in counts})
