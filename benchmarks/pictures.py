@@ -48,6 +48,7 @@ MADE = {
     "report*.png": "python -m benchmarks.pictures report runs/space-invaders",
     "study.png": "python -m benchmarks.pictures study studies/mine",
     "gallery-*.png": "python -m benchmarks.gallery",
+    "model-*.png": "pcdnet figure letters --kind segmentation --count 2 --out docs/pictures/model-letters.png",
     "limits.png": "python -m benchmarks.limits",
     "failed-*.png": "python -m benchmarks.run",
     "real-*.png": "python -m benchmarks.run",
