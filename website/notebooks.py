@@ -62,7 +62,7 @@ def code(path: Path) -> list[str]:
 
 def page(notebook: Any, name: str) -> str:
     """The markdown of a page that shows a notebook with what its cells gave; `name` is its file's."""
-    title, *rest = [_cell(cell) for cell in notebook.cells]
+    title, *rest = [_cell(cell) for cell in notebook["cells"]]
     offer = f"*This page is a notebook: [{name}]({name}).*"
     head, _, more = title.partition("\n")
     return "\n\n".join([head, offer, more.strip(), *rest])
