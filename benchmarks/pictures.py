@@ -5,8 +5,8 @@ usage: python -m benchmarks.pictures method
        python -m benchmarks.pictures report RUN [--data DATA]
 
 `method` draws a generated scene on its way through the model, with the true prototypes. `viewer` starts `pcdnet serve`
-for a run and takes a screenshot of the whole window with a browser (Chromium). `report` does the same with the top of the
-report of a run, and with its kinds.
+for a run and takes a screenshot of the whole window with a browser (Chromium). `report` writes the report of a run and
+takes screenshots of its top and of its kinds.
 """
 
 from __future__ import annotations
