@@ -62,7 +62,7 @@ def test_they_are_what_the_verdict_advises_with_reasons(
         assert each.reason
         assert bool(each.command) == bool(each.changes or each.prototypes)
         assert word != "good"
-        assert cure in str(each) or "alike" in changes
+    assert cure in str(told[0])
 
 
 def test_a_command_trains_as_before_but_for_what_is_changed(run: RunFolder) -> None:
