@@ -51,13 +51,18 @@ def test_they_are_what_the_verdict_advises_with_reasons(
     figures = dataclasses.replace(FINE, **changes)
     verdict = verdict_of(figures, run.config.model, (100, 100), run)
     told = suggestions(verdict, run.config.model, (100, 100), Names(count=10), run)
-    assert [f"{each.words}: {each.command}" if each.prototypes else each.words for each in told] == list(verdict.advice)
-    assert {name: value for each in told for name, value in each.changes.items()} == verdict.changes
+    words = [f"{each.words}: {each.command}" if each.prototypes else each.words for each in told]
+    assert words[: len(verdict.advice)] == list(verdict.advice)
+    assert words[len(verdict.advice) :] == (
+        ["allow more objects in an image (model.max_objects)"] if changes.keys() == {"repeated", "limited"} else []
+    )
+    changed = {name: value for each in told for name, value in each.changes.items()}
+    assert verdict.changes.items() <= changed.items()
     for each in told:
         assert each.reason
         assert bool(each.command) == bool(each.changes or each.prototypes)
         assert word != "good"
-        assert cure in str(each) or "alike" in changes
+    assert cure in str(told[0])
 
 
 def test_a_command_trains_as_before_but_for_what_is_changed(run: RunFolder) -> None:

@@ -32,7 +32,7 @@ def plots(census: Census, colours: UInt8[np.ndarray, "K 3"]) -> Iterator[Plot]:
     total = census.everything
     yield "objects in an image", f"{census.images:,} images", histogram(total.counts, "images by their objects")
     if len(total.areas):
-        yield "height over width", "larger dots: more objects", sizes(census, colours)
+        yield "height over width", "pixels seen", sizes(census, colours)
         yield "area", "pixels seen of an object", histogram(total.areas, "objects by their area")
 
 

@@ -28,6 +28,7 @@ from pcdnet.training.diagnosis import Figures
 from pcdnet.training.evaluation import opened
 from pcdnet.training.events import listed
 from pcdnet.training.verdict import (
+    ODD,
     Cure,
     Verdict,
     cures,
@@ -37,6 +38,7 @@ from pcdnet.training.verdict import (
     kept_verdict,
     longer,
     merging,
+    more_objects,
     mostly_unused,
 )
 
@@ -60,7 +62,7 @@ class Suggestion:
     """The same for `RunFolder.merge`: prototypes to make one kind of."""
 
     def __str__(self) -> str:
-        return f"{self.words} ({self.reason})" + (f": {self.command}" if self.command else "")
+        return f"{self.words}, as {self.reason}" + (f"; {self.command}" if self.command else "")
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, ready for JSON."""
@@ -86,11 +88,10 @@ def suggest(
 
     Examples
     --------
-    >>> from pcdnet.data import tetrominoes
-    >>> nothing = PCDNet(ModelConfig(num_prototypes=2, max_objects=3))
-    >>> suggestion, = suggest(nothing, tetrominoes.generate(count=20, seed=0).images)
-    >>> suggestion.words
-    'count fainter objects (model.min_error_reduction)'
+    >>> nothing = PCDNet(ModelConfig(num_prototypes=2))
+    >>> suggestion, = suggest(nothing, np.zeros((3, 35, 35, 3), np.uint8))
+    >>> print(suggestion)
+    give images that differ: what is the same in all of them is background, as nothing stands out from the ...
     """
     run = None if isinstance(source, PCDNet) else RunFolder.open(source)
     if run is not None and data is None and (kept := kept_verdict(run)) is not None:
@@ -117,6 +118,9 @@ def suggestions(
     background = verdict.changes.get("model.background", config.background)
     reasons = {finding.about: finding.words for finding in findings(figures, config.max_objects)}
     advised = list(cures(figures, config, size, run, background))
+    if figures.limited > ODD and [cure.about for cure in advised] == ["repeated"]:
+        # Patches fill images up to the limit; but where it cuts off objects, which of them are found is an accident.
+        advised.append(more_objects(config))
     made = [_suggestion(cure, reasons[cure.about], figures, run) for cure in advised]
     if not any(cure.about != "prototypes" for cure in advised):
         made += [_suggestion(cure, reason, figures, run) for cure, reason in _tidying(figures, run)]

@@ -293,8 +293,7 @@ def _main_cure(
         words = "let only what clearly stands out be an object (model.min_error_reduction)"
         return Cure(words, "repeated", {"model.min_error_reduction": _rounded(4 * config.min_error_reduction)})
     if f.limited > ODD:
-        words = "allow more objects in an image (model.max_objects)"
-        return Cure(words, "limited", {"model.max_objects": 2 * config.max_objects})
+        return more_objects(config)
     if f.overlooked > ODD:
         least = _rounded(config.min_error_reduction / 4)
         words = "count fainter objects (model.min_error_reduction)"
@@ -313,6 +312,12 @@ def _another_background(config: ModelConfig, background: Background) -> Cure:
         return Cure(words, "background", {"model.background": background})
     words = "give images, or a part of them (crop), whose background is black, smooth or always the same"
     return Cure(words, "background")
+
+
+def more_objects(config: ModelConfig) -> Cure:
+    """To allow more objects in an image."""
+    words = "allow more objects in an image (model.max_objects)"
+    return Cure(words, "limited", {"model.max_objects": 2 * config.max_objects})
 
 
 def longer(run: RunFolder | None) -> Cure:
