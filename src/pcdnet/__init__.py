@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pcdnet.trained import Card, models
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
+    from pcdnet.training.suggestions import suggest
     from pcdnet.training.tuning import tune
     from pcdnet.training.verdict import Verdict, judge
 
@@ -55,6 +56,7 @@ _HOMES = {
     "report": "output.report",
     "runs": "output.runs",
     "study_report": "output.study",
+    "suggest": "training.suggestions",
     "tune": "training.tuning",
 }
 
@@ -85,6 +87,7 @@ __all__ = [
     "report",
     "runs",
     "study_report",
+    "suggest",
     "tune",
 ]
 
