@@ -258,7 +258,7 @@ def test_a_configuration_that_lost_a_part_is_not_filled_with_defaults(text: str,
         with pytest.raises(PcdnetError, match=r"config\.toml has lost \d+ fields, .*; restore it, or train anew"):
             RunFolder.open(run)
     (run / "config.toml").write_text(whole.replace("num_prototypes = 3", "num_prototypes = 1000000000"))
-    with pytest.raises(PcdnetError, match="num_prototypes=1000000000 cannot be used; use 1 or more, up to 100000"):
+    with pytest.raises(PcdnetError, match="num_prototypes=1000000000 cannot be used; use 1 or more, up to 4096"):
         RunFolder.open(run)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pcdnet.config import Background, ModelConfig
+from pcdnet.config import MOST_OBJECTS, Background, ModelConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.files import sealed_json, unsealed_json
 from pcdnet.model.network import PCDNet
@@ -238,7 +238,9 @@ def _main_cure(
     if f.repeated < 1 - ODD:
         return _strict(config)
     if f.limited > ODD:
-        return "allow more objects in an image (model.max_objects)", {"model.max_objects": 2 * config.max_objects}
+        return "allow more objects in an image (model.max_objects)", {
+            "model.max_objects": min(2 * config.max_objects, MOST_OBJECTS)
+        }
     if f.overlooked > ODD:
         least = _rounded(config.min_error_reduction / 4)
         return "count fainter objects (model.min_error_reduction)", {"model.min_error_reduction": least}
