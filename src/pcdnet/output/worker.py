@@ -63,7 +63,7 @@ class Done:
     fresh: int = 0
     """How many of them were decomposed now."""
     failed: dict[str, str] = field(default_factory=dict)
-    """The inputs that could not be used, with what is wrong with them."""
+    """The inputs that could not be used, or not in full, with what is wrong with them."""
     notes: tuple[str, ...] = ()
     """What its readers had to say, line by line."""
     problem: str = ""
