@@ -119,6 +119,7 @@ TOO_MUCH = {
     "chunks": CHUNKED + b"1\r\nx\r\n" * 20_000,
     "chunks of a body that nobody wants": CHUNKED.replace(b"/api/render", b"/nowhere") + b"1\r\nx\r\n" * 20_000,
     "lines after a body": CHUNKED + b"0\r\n" + b"a:\r\n" * 50_000 + b"\r\n",
+    "two lengths": CHUNKED.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n") + b"0\r\n\r\n",
     "no chunk": CHUNKED + b"zz\r\n",
     "no chunk of a body that nobody wants": CHUNKED.replace(b"/api/render", b"/nowhere"),
 }

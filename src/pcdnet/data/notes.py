@@ -16,9 +16,15 @@ Note = Callable[[str], None]
 """Takes one sentence; readers call it for what is odd but no mistake, a few damaged images of many for example."""
 
 
+LONGEST = 2000
+"""Characters of a text for a terminal at most; what strangers wrote may have millions."""
+
+
 def printable(text: str) -> str:
-    """The text for a terminal: what strangers wrote in names must neither break lines nor give commands."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    """The text for a terminal: what strangers wrote in names must neither break lines, give commands nor fill it."""
+    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    half = LONGEST // 2 - 3  # what is wrong stands at the beginning, and the cure at the end
+    return shown if len(shown) <= LONGEST else f"{shown[:half]} ... {shown[-half:]}"
 
 
 def to_stderr(message: str) -> None:

@@ -51,6 +51,9 @@ class TerseConnection(h11.Connection):
             raise h11.RemoteProtocolError("the length is no number") from None
         if isinstance(event, h11.Request):
             self._chunks = self._bytes = 0
+            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in event.headers}:
+                # A proxy in front may think that another request begins where we think that it does not.
+                raise h11.RemoteProtocolError("there are two lengths")
         elif isinstance(event, h11.Data):
             self._chunks += event.chunk_start
             self._bytes += len(event.data)
