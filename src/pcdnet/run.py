@@ -36,14 +36,14 @@ from pcdnet.data.opening import held_out_data, open_data, training_data
 from pcdnet.data.sources import TEST_SEED, is_generated
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting, Unwritable
-from pcdnet.files import PARTIAL, content_of, lock, sealed_toml, text_of, whole_file
+from pcdnet.files import PARTIAL, added_to, content_of, lock, sealed_toml, text_of, whole_file
 from pcdnet.files import folder as made
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, load_words, save_tensors
 from pcdnet.names import FILE as NAMES
 from pcdnet.names import Names
 from pcdnet.origin import FILE as ORIGIN
-from pcdnet.origin import Origin, in_words, numbers, whole_numbers
+from pcdnet.origin import Origin, in_words, numbers, size_in
 from pcdnet.scene import Scenes
 
 STATE, METRICS, LOCK = "state.safetensors", "metrics.jsonl", "train.lock"
@@ -267,12 +267,13 @@ class RunFolder:
         tensors, words = load_tensors(weights)
         config, background = self.model_config, tensors.get("background")
         try:
-            values, size = numbers(_noted(words, "values"), 2), whole_numbers(_noted(words, "size"), 2)
+            values, size = numbers(_noted(words, "values"), 2), size_in(_noted(words, "size"))
             expected = config.num_prototypes, *config.prototype_size
             # Before a bank is made that may be of any size.
             if "prototypes" in tensors and tensors["prototypes"].shape != expected:
                 raise ValueError(f"it holds prototypes of {tuple(tensors['prototypes'].shape)}, not {expected}")
-        except ValueError as error:
+            values = View(values=values).values  # refuses what is no range
+        except (ValueError, PcdnetError) as error:
             raise PcdnetError(f"cannot read {weights}: {error}; it belongs to another {CONFIG}") from None
         shape = None if background is None or background.ndim != 3 else (background.shape[1], background.shape[2])
         model = PCDNet(config, shape)
@@ -354,8 +355,8 @@ class RunFolder:
     def log(self, **values: Any) -> None:
         """Add a line to the metrics."""
         try:
-            with (self.path / METRICS).open("a", encoding="utf-8") as file:
-                file.write(history.written(values))
+            with added_to(self.path / METRICS) as file:
+                file.write(history.written(values).encode())
         except OSError as error:
             reason = error.strerror or error
             raise Unwritable(f"cannot write to {self.path}: {reason}; make room, then go on with ", GO_ON) from None

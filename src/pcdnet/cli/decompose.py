@@ -120,6 +120,6 @@ class Decompose:
             print(f"shard {part} is done   next, with all {part.count}: pcdnet gather DIR... --out DIR")
         if done.failed:
             raise PcdnetError(
-                f"{len(done.failed)} of {done.inputs} files could not be used, as reported above; "
+                f"{len(done.failed)} of {done.inputs} files could not be used, or not in full, as reported above; "
                 f"the results of the others are in {self.out}"
             )

@@ -50,7 +50,7 @@ class Decomposed:
     inputs: int
     """Files that were looked at."""
     failed: dict[str, str]
-    """The files that could not be used, with what is wrong with them."""
+    """The files that could not be used, or not in full, with what is wrong with them."""
 
 
 def decompose_files(

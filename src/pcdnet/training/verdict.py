@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pcdnet.config import Background, ModelConfig
+from pcdnet.config import MOST_OBJECTS, Background, ModelConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.files import sealed_json, unsealed_json
 from pcdnet.model.network import PCDNet
@@ -317,7 +317,7 @@ def _another_background(config: ModelConfig, background: Background) -> Cure:
 def more_objects(config: ModelConfig) -> Cure:
     """To allow more objects in an image."""
     words = "allow more objects in an image (model.max_objects)"
-    return Cure(words, "limited", {"model.max_objects": 2 * config.max_objects})
+    return Cure(words, "limited", {"model.max_objects": min(2 * config.max_objects, MOST_OBJECTS)})
 
 
 def longer(run: RunFolder | None) -> Cure:
