@@ -37,6 +37,7 @@ from pcdnet.cli.train import Train, with_defaults, with_new_names
 from pcdnet.cli.tune import Tune
 from pcdnet.data.notes import printable
 from pcdnet.errors import Interrupted, PcdnetError
+from pcdnet.progress import phase, shown
 from pcdnet.training.launch import present_rank
 
 
@@ -64,6 +65,8 @@ COMMANDS: dict[str, type[Command]] = {
     "data": Data,
 }
 """Every command, by its name."""
+LIGHT = {"runs", "gather", "data"}
+"""Commands that need no torch, whose import takes longer than anybody waits without a word."""
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 """What the system says of disks that are full, failing or not to be written."""
 
@@ -121,7 +124,13 @@ def run(arguments: Sequence[str]) -> int | None:
         return None
     if mistake := unknown_command(arguments[0], COMMANDS):
         return _complain(mistake, 2)
-    return parse(arguments).run()
+    with shown():
+        with phase("starting"):
+            command = parse(arguments)
+        if arguments[0] not in LIGHT and "torch" not in sys.modules:
+            with phase("loading PyTorch", at_once=True):
+                import torch  # noqa: F401
+        return command.run()
 
 
 def parse(arguments: Sequence[str]) -> Command:

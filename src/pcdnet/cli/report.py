@@ -31,4 +31,4 @@ class WriteReport(ViewOptions):
         from pcdnet.output.report import report
 
         written = report(self.folder, self.data, out=self.out, view=self.view(), device=self.device)
-        print(f"wrote {written.path}   next: open it in a browser")
+        print(f"wrote {written.path}   next: open it in a browser, or pcdnet serve {self.folder} to try other images")

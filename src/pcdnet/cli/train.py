@@ -31,6 +31,7 @@ from pcdnet.config import RENAMED, RENAMED_VALUES, Config, LossConfig, ModelConf
 from pcdnet.data.notes import printable
 from pcdnet.data.sources import usual_preset
 from pcdnet.errors import Setting
+from pcdnet.progress import BEGAN
 
 if TYPE_CHECKING:
     from pcdnet.origin import Origin
@@ -130,6 +131,8 @@ class Train(ViewOptions):
                     device=self.device,
                     watch=watch,
                     stop=stop,
+                    began=BEGAN,
+                    reported=REPORTED,
                 )
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(
@@ -143,7 +146,7 @@ class Train(ViewOptions):
         else:
             print(f"held-out scenes  {scores}")
             print("\n".join(map(printable, self.words(verdict, run.origin))))
-            print(printable(f"wrote {self.out}   next: pcdnet eval {self.out}, or pcdnet serve {self.out}"))
+            print(printable(f"wrote {self.out}   next: pcdnet report {self.out}, or pcdnet serve {self.out}"))
         return FAILED if verdict.verdict == "failed" else 0
 
     def words(self, verdict: Verdict, origin: Origin) -> list[str]:

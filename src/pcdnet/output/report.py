@@ -25,9 +25,9 @@ from pcdnet.metrics import foreground_ari
 from pcdnet.model.composition import OPAQUE
 from pcdnet.model.network import PCDNet
 from pcdnet.output.page import BankHealth, Exhibit, Page, Sightings, bank_use, write_page
+from pcdnet.progress import clock, phase
 from pcdnet.run import HELD_OUT, RunFolder
 from pcdnet.scene import Scenes
-from pcdnet.training.display import clock
 from pcdnet.training.evaluation import Evaluation, evaluate
 from pcdnet.training.reset import likeness
 from pcdnet.training.verdict import kept_verdict
@@ -115,8 +115,10 @@ def report(
             scenes = to_scenes(data, count=count, view=view)
         else:
             scenes = run.held_out(data, count=count, seed=seed, view=view)
-    scores = evaluate(model, scenes)
-    write_page(_page(model, scenes, scores, run), path)
+    with phase("decomposing scenes"):
+        scores = evaluate(model, scenes)
+    with phase("making the page"):
+        write_page(_page(model, scenes, scores, run), path)
     return WrittenReport(path=path, data=scenes.name, scores=scores)
 
 

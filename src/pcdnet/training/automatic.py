@@ -20,6 +20,7 @@ from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.model.refinement import MAX_DOUBTFUL_TO_RESTART
 from pcdnet.pixels import Pixels
+from pcdnet.progress import phase
 from pcdnet.training.backdrop import behind_images, choose_background
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import largest_objects, some_of
@@ -70,11 +71,15 @@ def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) 
     """Look the images over and choose everything that a preset would say."""
     N, H, W, C = images.shape
     largest = largest_objects((H, W))
-    some = some_of(images)
-    backdrop = choose_background(some, largest, tiles=tiles)
-    behind = behind_images(backdrop.kind, some, first_background(backdrop.kind, some, largest))
-    found, _ = find_steady_foreground(backdrop.kind, some, behind, largest)
-    start = find_start(found, MOST_SHAPES, largest, np.random.default_rng(seed), still=backdrop.kind == "still")
+    with phase("finding the background"):
+        some = some_of(images)
+        backdrop = choose_background(some, largest, tiles=tiles)
+        picture = first_background(backdrop.kind, some, largest)
+    with phase("finding what stands out from it"):
+        behind = behind_images(backdrop.kind, some, picture)
+        found, _ = find_steady_foreground(backdrop.kind, some, behind, largest)
+    with phase("comparing the shapes that stand out"):
+        start = find_start(found, MOST_SHAPES, largest, np.random.default_rng(seed), still=backdrop.kind == "still")
     seeds, blobs = start.seeds, start.blobs
     frame = _frame(seeds, largest)
     per_image = np.bincount([blob.image for blob in blobs], minlength=len(some))

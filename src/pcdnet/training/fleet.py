@@ -20,7 +20,7 @@ from pcdnet.training.display import LiveLines
 
 ENDED = (0, 3)
 """The exit codes of a training that came to its end, whatever its verdict."""
-PROGRESS = re.compile(r"step \d+  loss ")
+PROGRESS = re.compile(r"step \d+  loss |.* \.\.\.(  [\d:]+)?$")
 """How a line begins that tells how far a training is."""
 WAIT = 0.1
 """Seconds between two questions whether to stop."""

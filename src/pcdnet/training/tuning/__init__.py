@@ -112,7 +112,8 @@ def tune(
 
     _check(trials=trials, steps=steps, minutes=minutes, seed=seed, patience=patience)
     searched, target, out = _space(space, steps), checked_device(device), _free(out)
-    task = _unlabelled(prepare(data, config, {"train.seed": seed}, view=view, quiet=quiet))
+    with shown(quiet=quiet):
+        task = _unlabelled(prepare(data, config, {"train.seed": seed}, view=view, quiet=quiet))
     base, name, asked = _shortened(task.config, steps), name or out.resolve().name, stop or (lambda: False)
     searched.check(base)
     origin = {
