@@ -179,6 +179,7 @@ class _Hushed:
 _HUSHED = _Hushed()
 _teller: ContextVar[Teller | _Hushed | None] = ContextVar("teller", default=None)
 _telling: list[Teller] = []
+_steps: list[None] = []
 
 
 @contextmanager
@@ -241,6 +242,21 @@ def compiling() -> Callable[[], None]:
     for each in tellers:
         stack.enter_context(Phase(COMPILING, each))
     return stack.close
+
+
+@contextmanager
+def stepping() -> Iterator[None]:
+    """Within the block work is done in steps, between which it can be ended well; elsewhere it is ended at once."""
+    _steps.append(None)
+    try:
+        yield
+    finally:
+        _steps.pop()
+
+
+def in_steps() -> bool:
+    """Whether whoever wants the work to end should wait for the step that is being made."""
+    return bool(_steps)
 
 
 def clock(seconds: float) -> str:

@@ -36,6 +36,7 @@ from pcdnet.progress import BEGAN
 if TYPE_CHECKING:
     from pcdnet.origin import Origin
     from pcdnet.run import RunFolder
+    from pcdnet.training.loop import Progress
     from pcdnet.training.verdict import Verdict
 
 FAILED = 3
@@ -117,7 +118,14 @@ class Train(ViewOptions):
         from pcdnet.training.verdict import kept_verdict
 
         data = "tetrominoes" if self.data is None and not self.resume else self.data
-        with board(self.out) if self.tensorboard else nullcontext() as watch, stop_on_signal() as stop:
+        steps: list[int] = []
+        with board(self.out) if self.tensorboard else nullcontext() as watching, stop_on_signal() as stop:
+
+            def watch(progress: Progress) -> None:
+                steps.append(progress.step)
+                if watching is not None:
+                    watching(progress)
+
             try:
                 fit(
                     data,
@@ -137,9 +145,14 @@ class Train(ViewOptions):
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(
                     f"stopped at once; go on from where it was last saved: pcdnet train --resume --out {self.out}"
+                    if steps or self.resume or ((self.out / "origin.json").is_file() and not self.force)
+                    else "stopped before the first step, so there is nothing to go on from; give the command again"
                 ) from None
         run = RunFolder.open(self.out)
-        scores, verdict = report(run, count=REPORTED, device=self.device).scores, kept_verdict(run)
+        try:
+            scores, verdict = report(run, count=REPORTED, device=self.device).scores, kept_verdict(run)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"stopped when all was learned; next: pcdnet report {self.out}") from None
         assert verdict is not None, "training ends with a verdict"
         if self.json:
             print(json.dumps(as_json(run, verdict)))

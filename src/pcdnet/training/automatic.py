@@ -11,10 +11,10 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float32, UInt8
 
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
@@ -65,6 +65,8 @@ class Choice:
     """What was seen in the images, in words."""
     tiles: int | None = None
     """The side of tiles to cut the images into and to look at instead, where whole ones hold too many objects."""
+    picture: Float32[np.ndarray, "H W C"] | None = field(default=None, compare=False, repr=False)
+    """The still background of the images, without things that stand there."""
 
 
 def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) -> Choice:
@@ -74,7 +76,9 @@ def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) 
     with phase("finding the background"):
         some = some_of(images)
         backdrop = choose_background(some, largest, tiles=tiles)
-        picture = first_background(backdrop.kind, some, largest)
+        picture = backdrop.picture
+        if picture is None:
+            picture = first_background(backdrop.kind, some, largest)
     with phase("finding what stands out from it"):
         behind = behind_images(backdrop.kind, some, picture)
         found, _ = find_steady_foreground(backdrop.kind, some, behind, largest)
@@ -115,7 +119,9 @@ def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) 
         *_borders(start),
     )
     side = None if tiles or backdrop.kind in ("still", "moving") else _side_of_tiles((H, W), frame, most)
-    return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons, side)
+    config = Config(model=model, loss=LossConfig(tv=0.01), train=train)
+    # Of a moving camera, training also looks at the images for validation.
+    return Choice(config, reasons, side, picture if backdrop.kind == "still" else None)
 
 
 def _side_of_tiles(size: tuple[int, int], frame: tuple[int, int], most: int) -> int | None:

@@ -7,7 +7,7 @@ a background that is not there, such as a still one behind a moving camera, leav
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -46,6 +46,8 @@ class Backdrop:
     """The share of pixels that it leaves to objects, on images that it was not made from."""
     reason: str
     """Why it was chosen, in words."""
+    picture: Float32[np.ndarray, "Y X C"] | None = field(default=None, compare=False, repr=False)
+    """The large picture that a moving camera saw of these images."""
 
 
 def choose_background(images: UInt8[Pixels, "N H W C"], frame: tuple[int, int], *, tiles: bool = False) -> Backdrop:
@@ -57,6 +59,7 @@ def choose_background(images: UInt8[Pixels, "N H W C"], frame: tuple[int, int], 
     made_from, tried = some[::2], some[1::2][:TRIED]
     if len(tried) == 0:
         tried = some
+    picture = None
     left: dict[Background, float] = {"black": _left(tried, np.zeros((1, *images.shape[1:]), np.float32))}
     left["plain"] = _left(tried, np.stack(list(plain_backgrounds(tried))))
     if len(made_from) >= FEWEST and not tiles:
@@ -65,13 +68,15 @@ def choose_background(images: UInt8[Pixels, "N H W C"], frame: tuple[int, int], 
         panorama = stitch_images(images)
         if panorama is not None:
             left["moving"] = _left(tried, seen_of(panorama.picture, tried))
+            picture = _channels_last(panorama)
     best: Background = "black"
     for kind in ("plain", "still", "moving"):
         if kind in left and left[best] - left[kind] > min(CLEARLY, BETTER * left[best]):
             best = kind
     words = {"black": "black", "plain": "a plain surface", "still": "still", "moving": "seen by a moving camera"}
     shares = ", ".join(f"{words[kind]} {100 * share:.0f} %" for kind, share in sorted(left.items(), key=lambda x: x[1]))
-    return Backdrop(best, left[best], f"the background is {words[best]}; pixels left to objects: {shares}")
+    reason = f"the background is {words[best]}; pixels left to objects: {shares}"
+    return Backdrop(best, left[best], reason, picture if best == "moving" else None)
 
 
 def behind_images(
@@ -98,6 +103,10 @@ def learned_picture(
         raise PcdnetError(
             "the images do not fit together as views of one large picture; choose another ", Setting("model.background")
         )
+    return _channels_last(panorama)
+
+
+def _channels_last(panorama: Panorama) -> Float32[np.ndarray, "Y X C"]:
     return panorama.picture.permute(1, 2, 0).contiguous().numpy()
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from jaxtyping import UInt8
 
 from pcdnet.config import Config
 from pcdnet.model.network import PCDNet
@@ -26,8 +26,6 @@ GUESSED = 0.1
 """Share of the time that is left for the end before it is measured how long a search takes."""
 MEASURED = 0.3
 """Share of the steps after which it is measured."""
-TRIALS = 4
-"""Images that it is measured on, after one that warms up."""
 ROUNDS = 1.5
 """How often settling tries every prototype, mostly."""
 PAGE = 2.0
@@ -52,19 +50,29 @@ class Budget:
     def left(self, before: float, after: float | None) -> float:
         """The seconds that are left for steps: `before` are those until the first one, `after` those after the last."""
         total = 60 * self.minutes
+        if not self.greedy + self.refined:
+            after = 0.0
         return max(total - before - (GUESSED * total if after is None else after), LEAST * total)
 
-    def after(self, model: PCDNet, images: Pixels) -> float:
+    def after(self, model: PCDNet, images: UInt8[Pixels, "N H W C"]) -> float:
         """The seconds after the last step, told from how long the model searches some of the images."""
-        some = spread(images, max(1, len(images) // (TRIALS + 1)), TRIALS + 1)
-        times = [_seconds(lambda part=some[n : n + 1], way=way: model.decompose_all(part, refined=way))  # type: ignore[misc]
-                 for way in (False, True) for n in range(len(some))]  # fmt: skip
-        greedy, refined = (float(np.median(part)) for part in np.array_split(times, 2))
+        if not self.greedy + self.refined:
+            return 0.0
+        some = spread(images, max(1, len(images) // TRIED), TRIED)
+        model.decompose_all(some[:1])  # what is compiled or planned once does not count
+        greedy, refined = (_seconds(model, some, refined) / len(some) for refined in (False, True))
         return self.greedy * greedy + self.refined * refined + (PAGE if self.page else 0.0)
 
 
 def budget_for(
-    minutes: float, config: Config, images: Pixels, validation: Pixels, *, began: float, settles: bool, report: int
+    minutes: float,
+    config: Config,
+    images: UInt8[Pixels, "N H W C"],
+    validation: UInt8[Pixels, "M H W C"],
+    *,
+    began: float,
+    settles: bool,
+    report: int,
 ) -> Budget:
     """The budget of a training on images, of which so many are decomposed for a `report` at its end."""
     judged, kinds = min(JUDGED, len(validation)), config.model.num_prototypes
@@ -79,7 +87,8 @@ def budget_for(
     )
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def _seconds(model: PCDNet, images: UInt8[np.ndarray, "n H W C"], refined: bool) -> float:
+    """How long it takes to search images."""
     start = time.perf_counter()
-    work()
+    model.decompose_all(images, refined=refined)
     return time.perf_counter() - start

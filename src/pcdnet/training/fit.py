@@ -216,7 +216,7 @@ def _trained(
     stop: Callable[[], bool],
 ) -> PCDNet:
     """The best model of all steps, from the first or from where the run stopped."""
-    trainer = Trainer(task.scenes, task.validation, task.config, run, device, budget, ranks)
+    trainer = Trainer(task.scenes, task.validation, task.config, run, device, budget, ranks, task.picture)
     if run is not None and run.has_state:
         trainer.restore(run)
     else:

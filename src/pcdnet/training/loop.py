@@ -22,7 +22,7 @@ from pcdnet.model.network import PCDNet
 from pcdnet.model.sharing import WHOLE
 from pcdnet.model.storage import fill
 from pcdnet.pixels import Pixels, PixelStore, pieces, spread
-from pcdnet.progress import phase
+from pcdnet.progress import phase, stepping
 from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.backdrop import STITCHED, learned_picture
@@ -103,13 +103,15 @@ class Trainer:
         device: torch.device,
         minutes: Budget | float | None,
         ranks: Ranks = ALONE,
+        picture: Float32[np.ndarray, "H W C"] | None = None,
     ) -> None:
+        """`minutes` end it sooner, and `picture` is the first background, if that is known already."""
         self._images, self._validation, self._config, self._run = scenes.images, validation, config, run
         self._budget = minutes if isinstance(minutes, Budget | None) else Budget(minutes=minutes)
         self._after: float | None = None
         self._device, self._ranks = device, ranks
         with phase("making the first background"):
-            self._picture = self._first_background() if ranks.first else None
+            self._picture = (self._first_background() if picture is None else picture) if ranks.first else None
         size = ranks.said(None if self._picture is None else self._picture.shape[:2])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.train.seed)  # the colour network's first weights
@@ -211,6 +213,10 @@ class Trainer:
 
     def train(self, watch: Callable[[Progress], None], stop: Callable[[], bool]) -> None:
         """All steps that are left."""
+        with stepping():
+            self._train(watch, stop)
+
+    def _train(self, watch: Callable[[Progress], None], stop: Callable[[], bool]) -> None:
         state, train, ranks = self._state, self._config.train, self._ranks
         if self._budget is not None:
             state.before = ranks.said(state.before + time.monotonic() - self._budget.began)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float32
 from numpy.typing import NDArray
 
 from pcdnet.config import Config
@@ -39,6 +39,8 @@ class Task:
     """What the best weights are chosen by."""
     view: View
     """How images are looked at, in which all that was left open is chosen."""
+    picture: Float32[np.ndarray, "H W C"] | None = None
+    """Their still background, where the configuration was chosen from them: finding it takes long."""
 
     @property
     def ignored(self) -> Bool[np.ndarray, "H W"] | None:
@@ -69,15 +71,18 @@ def prepare(
     seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
     view = view if settled else training_view(data, view, split=validation is None)
     scenes, valid = _scenes(data, validation, seed, view)
+    picture = None
     if known is None:
         choice = choose(scenes.images, seed, tiles=scenes.places is not None)
         if choice.tiles is not None and start is None and view.tiles is None:
             view = dataclasses.replace(view, tiles=choice.tiles)
             scenes, valid = _scenes(data, validation, seed, view)
             choice = choose(scenes.images, seed, tiles=True)
-        known = _chosen(choice, changes, start, quiet)
+        known, picture = _chosen(choice, changes, start, quiet), choice.picture
     check_fit(scenes, known, start)
-    return Task(config=known, scenes=scenes, validation=valid, view=view)
+    if (known.model.background, known.train.init) != ("still", "shapes"):
+        picture = None  # another one was asked for
+    return Task(config=known, scenes=scenes, validation=valid, view=view, picture=picture)
 
 
 def _known(data: Data, config: Config | str | None, changes: Mapping[str, Any], start: PCDNet | None) -> Config | None:

@@ -20,6 +20,7 @@ from pcdnet.files import folder as made
 from pcdnet.files import locked_file
 from pcdnet.model.storage import checked_device
 from pcdnet.pixels import pieces
+from pcdnet.progress import shown, stepping
 from pcdnet.training.display import LiveLine
 from pcdnet.training.loop import Progress, Trainer
 from pcdnet.training.task import Data, Task, check_fit, prepare
@@ -126,7 +127,9 @@ def tune(
     with (
         locked_file(out / LOCK) if storage is None else nullcontext(),
         open_study(url, name, searched, base, seed=seed, patience=0 if storage is None else patience) as study,
+        shown(quiet=quiet),
         nullcontext() if quiet else LiveLine() as line,
+        stepping(),
     ):
         for kept in [study.agree(origin), *([StudyRecord.read(out).origin] if (out / TRIALS).is_file() else [])]:
             _refuse_another(kept, origin, out)
