@@ -7,7 +7,8 @@ from pcdnet.progress import phase, shown
 
 def start() -> int:
     """Run the command line; Ctrl-C while it is still being loaded takes one sentence, too."""
-    with shown():
+    asks = {"--help", "-h", "--help-all", "--version"} & set(sys.argv)
+    with shown(quiet=bool(asks) or len(sys.argv) == 1):  # the answer is quick, and all that is wanted
         try:
             with phase("starting"):
                 from pcdnet.cli import main

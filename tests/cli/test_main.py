@@ -16,7 +16,7 @@ import pytest
 
 from pcdnet.__main__ import start
 from pcdnet.cli import COMMANDS, main, parse
-from pcdnet.cli.help import ESSENTIAL, TASKS
+from pcdnet.cli.help import USUAL, TASKS
 from pcdnet.config import Config
 from tests.cli.conftest import Complaint
 
@@ -76,7 +76,7 @@ def test_every_example_of_the_help_can_be_parsed() -> None:
 def test_the_help_of_train_shows_what_people_use_with_the_defaults_of_the_preset(capsys: Capture) -> None:
     text = help_of(capsys, "train", "--preset", "space-invaders", of="--help")
     shown = {word[2:] for word in text.split() if re.fullmatch(r"--[a-z0-9.-]*[a-z]", word)} - {"help", "help-all"}
-    assert shown == {name.replace("_", "-") for name in ESSENTIAL}
+    assert shown == {name.replace("_", "-") for name in USUAL}
     assert f"(default: {Config.preset('space-invaders').model.num_prototypes})" in text
     assert "--help-all shows all" in text
 

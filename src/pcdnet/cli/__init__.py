@@ -26,7 +26,7 @@ from pcdnet.cli.evaluate import Evaluate
 from pcdnet.cli.export import Export
 from pcdnet.cli.figure import DrawFigure
 from pcdnet.cli.gather import Gather
-from pcdnet.cli.help import as_plain_help, essentials, overview, unknown_command, wants_the_essentials
+from pcdnet.cli.help import as_plain_help, helped, overview, unknown_command, wants_help
 from pcdnet.cli.merge import Merge
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.runs import Runs
@@ -138,10 +138,11 @@ def parse(arguments: Sequence[str]) -> Command:
     arguments = with_new_names(arguments)
     # What training's options default to depends on the preset, so it is looked up before tyro reads the rest.
     training = with_defaults(arguments[1:] if arguments[:1] == ["train"] else [])
-    if wants_the_essentials(arguments):
-        training = essentials(training)
+    commands: dict[str, type] = {**COMMANDS, "train": training}
+    if wants_help(arguments) and arguments[0] in commands:
+        commands[arguments[0]] = helped(arguments[0], commands[arguments[0]], arguments)
     command: Command = tyro.extras.subcommand_cli_from_dict(
-        {**COMMANDS, "train": training},
+        commands,
         prog="pcdnet",
         description="Find the repeating objects in images without labels, and explain every image as a stack of them.",
         args=as_plain_help(arguments),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,10 +18,11 @@ from jaxtyping import Float32, UInt8
 
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
+from pcdnet.model.background.plain import Surface
 from pcdnet.model.refinement import MAX_DOUBTFUL_TO_RESTART
 from pcdnet.pixels import Pixels
 from pcdnet.progress import phase
-from pcdnet.training.backdrop import behind_images, choose_background
+from pcdnet.training.backdrop import behind_images, choose_background, plain_surfaces
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import largest_objects, some_of
 from pcdnet.training.initialization import MOST_SHAPES, Start, find_start
@@ -67,6 +68,8 @@ class Choice:
     """The side of tiles to cut the images into and to look at instead, where whole ones hold too many objects."""
     picture: Float32[np.ndarray, "H W C"] | None = field(default=None, compare=False, repr=False)
     """The still background of the images, without things that stand there."""
+    surfaces: Sequence[Surface] | None = field(default=None, compare=False, repr=False)
+    """Or the plain surfaces of those that were looked at."""
 
 
 def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) -> Choice:
@@ -80,7 +83,8 @@ def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) 
         if picture is None:
             picture = first_background(backdrop.kind, some, largest)
     with phase("finding what stands out from it"):
-        behind = behind_images(backdrop.kind, some, picture)
+        surfaces = tuple(plain_surfaces(some)) if backdrop.kind == "plain" else None
+        behind = behind_images(backdrop.kind, some, picture, surfaces)
         found, _ = find_steady_foreground(backdrop.kind, some, behind, largest)
     with phase("comparing the shapes that stand out"):
         start = find_start(found, MOST_SHAPES, largest, np.random.default_rng(seed), still=backdrop.kind == "still")
@@ -121,7 +125,7 @@ def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) 
     side = None if tiles or backdrop.kind in ("still", "moving") else _side_of_tiles((H, W), frame, most)
     config = Config(model=model, loss=LossConfig(tv=0.01), train=train)
     # Of a moving camera, training also looks at the images for validation.
-    return Choice(config, reasons, side, picture if backdrop.kind == "still" else None)
+    return Choice(config, reasons, side, picture if backdrop.kind == "still" else None, surfaces)
 
 
 def _side_of_tiles(size: tuple[int, int], frame: tuple[int, int], most: int) -> int | None:

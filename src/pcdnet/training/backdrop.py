@@ -6,7 +6,7 @@ a background that is not there, such as a still one behind a moving camera, leav
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +17,7 @@ from torch import Tensor
 from pcdnet.config import Background
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.background.moving import Panorama, find_places, look, stitch
-from pcdnet.model.background.plain import fit_surface
+from pcdnet.model.background.plain import Surface, fit_surface
 from pcdnet.pixels import Pixels, pieces, spread
 from pcdnet.training.foreground import LEAST_CONTRAST, still_background
 
@@ -61,7 +61,7 @@ def choose_background(images: UInt8[Pixels, "N H W C"], frame: tuple[int, int], 
         tried = some
     picture = None
     left: dict[Background, float] = {"black": _left(tried, np.zeros((1, *images.shape[1:]), np.float32))}
-    left["plain"] = _left(tried, np.stack(list(plain_backgrounds(tried))))
+    left["plain"] = _left(tried, np.stack([*painted(plain_surfaces(tried))]))
     if len(made_from) >= FEWEST and not tiles:
         left["still"] = _left(tried, still_background(made_from, frame)[None])
     if min(left.values()) > TOO_MUCH and len(images) >= FEWEST and not tiles:
@@ -80,11 +80,17 @@ def choose_background(images: UInt8[Pixels, "N H W C"], frame: tuple[int, int], 
 
 
 def behind_images(
-    kind: Background, images: UInt8[np.ndarray, "N H W C"], picture: Float32[np.ndarray, "Y X C"] | None
+    kind: Background,
+    images: UInt8[np.ndarray, "N H W C"],
+    picture: Float32[np.ndarray, "Y X C"] | None,
+    surfaces: Sequence[Surface] | None = None,
 ) -> Float32[np.ndarray, "_ H W C"]:
-    """What is behind the objects: one background for all images, or one for each; `picture` is the learned one."""
+    """What is behind the objects: one background for all images, or one for each; `picture` is the learned one.
+
+    `surfaces` are those of the images, if they were fitted before.
+    """
     if kind == "plain":
-        return np.stack(list(plain_backgrounds(images)))
+        return np.stack([*painted(plain_surfaces(images) if surfaces is None else surfaces)])
     if picture is None:
         return np.zeros((1, *images.shape[1:]), np.float32)
     return seen_of(torch.from_numpy(picture).permute(2, 0, 1), images) if kind == "moving" else picture[None]
@@ -110,11 +116,16 @@ def _channels_last(panorama: Panorama) -> Float32[np.ndarray, "Y X C"]:
     return panorama.picture.permute(1, 2, 0).contiguous().numpy()
 
 
-def plain_backgrounds(images: UInt8[np.ndarray, "N H W C"]) -> Iterator[Float32[np.ndarray, "H W C"]]:
-    """The plain surfaces behind the objects of images."""
+def plain_surfaces(images: UInt8[np.ndarray, "N H W C"]) -> Iterator[Surface]:
+    """The plain surfaces behind the objects of images, of some of them at a time."""
     for start in range(0, len(images), AT_ONCE):
-        surface = fit_surface(to_tensor(images[start : start + AT_ONCE])).picture()
-        yield from surface.permute(0, 2, 3, 1).numpy()
+        yield fit_surface(to_tensor(images[start : start + AT_ONCE]))
+
+
+def painted(surfaces: Iterable[Surface]) -> Iterator[Float32[np.ndarray, "H W C"]]:
+    """Surfaces as pictures, one an image."""
+    for surface in surfaces:
+        yield from surface.picture().permute(0, 2, 3, 1).numpy()
 
 
 def stitch_images(images: UInt8[Pixels, "N H W C"]) -> Panorama | None:

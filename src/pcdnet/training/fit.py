@@ -220,7 +220,7 @@ def _trained(
     if run is not None and run.has_state:
         trainer.restore(run)
     else:
-        trainer.begin(start, task.ignored)
+        trainer.begin(start, task.ignored, task.surfaces)
         if run is not None and run.metrics():
             run.rewind(0)  # of steps that were made, but never saved
     trainer.agree()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pcdnet.config import Config
 from pcdnet.errors import Interrupted, PcdnetError, Setting
+from pcdnet.model.background.plain import Surface
 from pcdnet.model.engine import Layers
 from pcdnet.model.network import PCDNet
 from pcdnet.model.sharing import WHOLE
@@ -123,10 +124,15 @@ class Trainer:
         self._state = State(0, 0.0, 0.0, -math.inf, Health.start(config.model.num_prototypes))
         self._best = self._weights()
 
-    def begin(self, start: PCDNet | None = None, ignored: Bool[np.ndarray, "H W"] | None = None) -> None:
+    def begin(
+        self,
+        start: PCDNet | None = None,
+        ignored: Bool[np.ndarray, "H W"] | None = None,
+        surfaces: Sequence[Surface] | None = None,
+    ) -> None:
         """Give the bank its first values: those of another model, shapes in the images, or the paper's constants.
 
-        `ignored` are pixels that do not count.
+        `ignored` are pixels that do not count, and `surfaces` are the plain backgrounds, if they are known already.
         """
         if ignored is not None and self._model.ignored is None:
             raise PcdnetError(
@@ -139,8 +145,11 @@ class Trainer:
         elif self._config.train.init != "constant":
             train = self._config.train
             with phase("taking the first prototypes from the images"):
-                shapes = train.init == "shapes"
-                init_from_images(self._model, self._images, self._picture, train.seed, every_shape=shapes)
+                init_from_images(
+                    *(self._model, self._images, self._picture, train.seed),
+                    every_shape=train.init == "shapes",
+                    surfaces=surfaces,
+                )
         elif self._model.background is not None and self._picture is not None:
             with torch.no_grad():
                 self._model.background.copy_(torch.from_numpy(self._picture).permute(2, 0, 1))
