@@ -80,7 +80,7 @@ class Teller:
         self._bar: Progress | None = None
         self._phases: list[Phase] = []
         self._said, self._last = time.monotonic(), ""
-        self._lock = RLock()
+        self._lock, self._unheard = RLock(), False
         self._thread: tuple[Thread, Event] | None = None
 
     @cached_property
@@ -122,6 +122,8 @@ class Teller:
 
     def hear(self, phase: Phase, *, stays: bool) -> None:
         """Take note of how far a phase is."""
+        if self._unheard:  # as rich ends whoever writes where nobody reads; the thread cannot
+            raise SystemExit(1)
         with self._lock:
             late = not self._live and time.monotonic() - self._said >= SECONDS
             if (stays or late) and phase in self._phases:
@@ -158,6 +160,12 @@ class Teller:
         self._bar.refresh()
 
     def _repeat(self, over: Event) -> None:
+        try:
+            self._go_on(over)
+        except SystemExit:
+            self._unheard = True
+
+    def _go_on(self, over: Event) -> None:
         while not over.wait(LOOK):
             with self._lock, suppress(OSError, ValueError):
                 if not self._phases:

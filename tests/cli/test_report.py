@@ -14,6 +14,7 @@ from pcdnet.names import Names
 from tests.cli.conftest import Complaint
 
 Capture = pytest.CaptureFixture[str]
+NEXT = "open it in a browser, or pcdnet serve {} to try other images"
 
 
 def test_the_page_is_in_the_folder_of_the_run_unless_wanted_elsewhere(
@@ -24,9 +25,9 @@ def test_the_page_is_in_the_folder_of_the_run_unless_wanted_elsewhere(
     (run / "report.html").unlink()
     assert main(["report", str(run)]) == 0
     assert "8 scenes: the last 8 of scenes.npz" in (run / "report.html").read_text(encoding="utf-8")
-    assert capsys.readouterr().out == f"wrote {run}/report.html   next: open it in a browser\n"
+    assert capsys.readouterr().out == f"wrote {run}/report.html   next: {NEXT.format(run)}\n"
     assert main(["report", str(run), "--out", str(page)]) == 0
-    assert capsys.readouterr().out == f"wrote {page}   next: open it in a browser\n"
+    assert capsys.readouterr().out == f"wrote {page}   next: {NEXT.format(run)}\n"
     assert "8 scenes: the last 8 of scenes.npz" in page.read_text(encoding="utf-8")
 
 
