@@ -6,6 +6,8 @@ whenever nothing else was said for a while, so that nobody waits for long withou
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -28,8 +30,8 @@ FIRST = 0.8
 """What takes less time than this is not worth a line of its own."""
 LOOK = 0.1
 """Time between two looks at how far it is."""
-BEGAN = time.monotonic()
-"""When this process began, but for what Python itself takes to start."""
+TERMINALS = ("TTY_COMPATIBLE", "TTY_INTERACTIVE", "FORCE_COLOR")
+"""Variables that can make a terminal of whatever stderr is."""
 BAR = 16
 """Characters of the bar."""
 COMPILING = "compiling the search, once per installation, mostly in less than a minute"
@@ -76,10 +78,14 @@ class Phase:
 class Teller:
     """Tells on stderr which phase it is, the innermost of those that have begun; a thread of its own repeats it."""
 
+    began: float
+    """When it was first listened to: when the command began."""
+
     def __init__(self) -> None:
         self._bar: Progress | None = None
         self._phases: list[Phase] = []
-        self._said, self._last = time.monotonic(), ""
+        self.began = self._said = time.monotonic()
+        self._last = ""
         self._lock, self._unheard = RLock(), False
         self._thread: tuple[Thread, Event] | None = None
 
@@ -91,6 +97,8 @@ class Teller:
 
     @cached_property
     def _live(self) -> bool:
+        if not any(map(os.environ.get, TERMINALS)) and not (sys.stderr is not None and sys.stderr.isatty()):
+            return False
         return self._console.is_terminal and not self._console.is_dumb_terminal
 
     def begin(self, phase: Phase, *, at_once: bool = False) -> None:
@@ -122,7 +130,7 @@ class Teller:
 
     def hear(self, phase: Phase, *, stays: bool) -> None:
         """Take note of how far a phase is."""
-        if self._unheard:  # as rich ends whoever writes where nobody reads; the thread cannot
+        if self._unheard:  # the thread, which saw it, cannot end the process
             raise SystemExit(1)
         with self._lock:
             late = not self._live and time.monotonic() - self._said >= SECONDS
@@ -131,10 +139,19 @@ class Teller:
 
     def say(self, words: str) -> None:
         """Print a line that stays."""
-        with self._lock, suppress(OSError, ValueError):  # a pipe that nobody reads, a stream that is closed
-            # Lines that stay are not wrapped, for those who search them; a console that never wraps breaks live lines.
-            self._console.print(words, soft_wrap=True, markup=False)
+        with self._lock:
             self._said = time.monotonic()
+            try:
+                if self._live:
+                    # Lines that stay are not wrapped, for those who search them; nor do live lines break then.
+                    self._console.print(words, soft_wrap=True, markup=False)
+                elif sys.stderr is not None:
+                    print(words, file=sys.stderr, flush=True)
+            except BrokenPipeError:  # what is shown to nobody need not be done, as rich has it, too
+                self._unheard = True
+                raise SystemExit(1) from None
+            except (OSError, ValueError):  # a full disk, a stream that was closed
+                pass
 
     def _tell(self, phase: Phase) -> None:
         if self._live:
@@ -212,6 +229,12 @@ def phase(words: str, *, at_once: bool = False) -> Phase:
     """What is done within the block; it is said `at_once`, or as soon as it has taken a while."""
     teller = _teller.get()
     return Phase(words, teller if isinstance(teller, Teller) else None, at_once=at_once)
+
+
+def began() -> float:
+    """When that began which is shown, a command for example, as `time.monotonic` tells it; now, where nothing is."""
+    teller = _teller.get()
+    return teller.began if isinstance(teller, Teller) else time.monotonic()
 
 
 def own_teller() -> Teller | None:

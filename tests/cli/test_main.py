@@ -208,6 +208,16 @@ def test_a_reader_that_went_away_is_no_error_worth_a_traceback(arguments: list[s
     assert set(done.stderr.replace(".", " ").split()) <= {"starting", "0:00", "0:01", "0:02"}  # on a busy machine
 
 
+def test_the_first_words_come_before_torch_is_loaded() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "pcdnet", "eval", "missing"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    told = done.stderr.splitlines()
+    first = next(n for n, line in enumerate(told) if line.startswith("loading PyTorch ..."))
+    assert first < next(n for n, line in enumerate(told) if line.endswith("| torch"))
+    assert told[-1].startswith("pcdnet: ")
+    assert done.stdout == ""
+
+
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
 def test_what_goes_to_a_stream_that_the_shell_closed_is_not_wanted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, code in ((["--version"], 0), (["eval", "missing"], 1)):

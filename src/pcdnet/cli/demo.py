@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pcdnet.errors import PcdnetError
-from pcdnet.progress import BEGAN, phase
+from pcdnet.progress import began, phase
 
 SHOWN = 8
 
@@ -49,7 +49,7 @@ class Demo:
                 force=True,
                 minutes=self.minutes,
                 stop=stop,
-                began=BEGAN,
+                began=began(),
                 reported=1000,
             )
         run = RunFolder.open(out / "run")

@@ -118,7 +118,7 @@ def _shown(command: type, *, few: bool, within: str = "") -> type:
             continue
         if field.name in sentences:
             # A type that is made here is none that a checker could know.
-            hint = Annotated[hint, tyro.conf.arg(help=sentences[field.name])]  # type: ignore[valid-type]
+            hint = Annotated[hint, tyro.conf.arg(help=sentences[field.name])]
         shown.append((field.name, hint, dataclasses.field(default=field.default)))
     made = dataclasses.make_dataclass(command.__name__, shown, frozen=True, kw_only=True)
     made.__doc__ = command.__doc__

@@ -31,7 +31,7 @@ from pcdnet.config import RENAMED, RENAMED_VALUES, Config, LossConfig, ModelConf
 from pcdnet.data.notes import printable
 from pcdnet.data.sources import usual_preset
 from pcdnet.errors import Setting
-from pcdnet.progress import BEGAN
+from pcdnet.progress import began
 
 if TYPE_CHECKING:
     from pcdnet.origin import Origin
@@ -139,7 +139,7 @@ class Train(ViewOptions):
                     device=self.device,
                     watch=watch,
                     stop=stop,
-                    began=BEGAN,
+                    began=began(),
                     reported=REPORTED,
                 )
             except KeyboardInterrupt:
