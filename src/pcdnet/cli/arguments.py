@@ -73,7 +73,8 @@ Minutes = Annotated[
     float | None,
     tyro.conf.arg(
         metavar="FLOAT",
-        help="Time for training, to which its schedule is compressed.",
+        help="Time for everything from the command's start to its verdict, about, to which the schedule of training is "
+        "compressed; with --resume that of the earlier parts counts, too.",
         help_behavior_hint="(default: as long as it takes)",
     ),
 ]
