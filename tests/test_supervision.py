@@ -27,7 +27,7 @@ def test_every_visible_object_is_a_detection_with_its_box_mask_and_kind() -> Non
         found = random_decomposition(rng)
         seen = [thing for thing in found.objects if thing.box is not None]
         hidden += len(found) - len(seen)
-        detections = found.to_supervision(KINDS)
+        detections: Any = found.to_supervision(KINDS)
         assert len(detections) == len(seen)
         for n, thing in enumerate(seen):
             assert thing.box is not None
@@ -47,8 +47,9 @@ def test_classes_are_kinds_and_without_kinds_prototypes() -> None:
     prototypes, colours = found.prototype_ids, found.colours
     seen = [n for n, thing in enumerate(found.objects) if thing.box is not None]
     assert len(seen) > 1
-    assert found.to_supervision(COLOURS).class_id.tolist() == COLOURS.ids(prototypes, colours)[seen].tolist()
-    plain = found.to_supervision(masks=False)
+    sorted_by_colour: Any = found.to_supervision(COLOURS)
+    assert sorted_by_colour.class_id.tolist() == COLOURS.ids(prototypes, colours)[seen].tolist()
+    plain: Any = found.to_supervision(masks=False)
     assert plain.class_id.tolist() == prototypes[seen].tolist()
     assert plain.data["class_name"].tolist() == [f"prototype {p}" for p in prototypes[seen]]
     assert plain.mask is None
@@ -56,7 +57,7 @@ def test_classes_are_kinds_and_without_kinds_prototypes() -> None:
 
 def test_supervision_s_own_tools_take_them() -> None:
     sv, found = neighbour(), random_decomposition(np.random.default_rng(3))
-    detections = found.to_supervision(KINDS)
+    detections: Any = found.to_supervision(KINDS)
     kept = detections[detections.data["prototype"] == found.prototype_ids[0]]
     assert 0 < len(kept) <= len(detections)
     merged = sv.Detections.merge([detections, detections])
@@ -91,6 +92,6 @@ def test_supervision_s_own_reader_of_yolo_finds_the_same_boxes(tmp_path: Path) -
     assert read.classes == list(NAMES)
     assert len(read) == 6
     for path, _, detections in read:
-        expected = found[int(Path(path).stem)].to_supervision(KINDS)
+        expected: Any = found[int(Path(path).stem)].to_supervision(KINDS)
         np.testing.assert_allclose(detections.xyxy, expected.xyxy, atol=1e-3)
         assert detections.class_id.tolist() == expected.class_id.tolist()

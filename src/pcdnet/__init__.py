@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pcdnet.output.decompose import decompose_files
     from pcdnet.output.drawing import figure
     from pcdnet.output.gather import gather
+    from pcdnet.output.push import push
     from pcdnet.output.report import report
     from pcdnet.output.runs import runs
     from pcdnet.output.study import study_report
@@ -49,6 +50,7 @@ _HOMES = {
     "gather": "output.gather",
     "judge": "training.verdict",
     "load": "run",
+    "push": "output.push",
     "report": "output.report",
     "runs": "output.runs",
     "study_report": "output.study",
@@ -77,6 +79,7 @@ __all__ = [
     "gather",
     "judge",
     "load",
+    "push",
     "report",
     "runs",
     "study_report",

@@ -38,6 +38,7 @@ from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import PARTIAL, content_of, lock, sealed_toml, text_of, whole_file
 from pcdnet.files import folder as made
+from pcdnet.hub import VERDICT, fetched, is_address, is_kept
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, load_words, save_tensors
 from pcdnet.names import FILE as NAMES
@@ -47,7 +48,7 @@ from pcdnet.origin import Origin, in_words, numbers, whole_numbers
 from pcdnet.scene import Scenes
 
 STATE, METRICS, LOCK = "state.safetensors", "metrics.jsonl", "train.lock"
-VERDICT, REPORT, TENSORBOARD = "verdict.json", "report.html", "tensorboard"
+REPORT, TENSORBOARD = "report.html", "tensorboard"
 FILES = (CONFIG, ORIGIN, WEIGHTS, STATE, METRICS, NAMES, VERDICT, REPORT)
 """The files of a run; beside them there may be the folder TENSORBOARD."""
 HELD_OUT = 1000
@@ -142,7 +143,7 @@ class RunFolder:
         """An existing run, or a model that was saved from Python; one that is open already stays so."""
         if isinstance(path, RunFolder):
             return path
-        path = Path(path)
+        path = fetched(Path(path).as_posix()) if is_address(path) else Path(path)
         try:
             if not (path / CONFIG).is_file():
                 raise PcdnetError(f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made")
