@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pcdnet.output.study import study_report
     from pcdnet.run import RunFolder, load
     from pcdnet.scene import Scene, Scenes
+    from pcdnet.trained import Card, models
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
     from pcdnet.training.tuning import tune
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "Card": "trained",
     "Config": "config",
     "Decomposition": "decomposition",
     "ModelConfig": "config",
@@ -50,6 +52,7 @@ _HOMES = {
     "gather": "output.gather",
     "judge": "training.verdict",
     "load": "run",
+    "models": "trained",
     "push": "output.push",
     "report": "output.report",
     "runs": "output.runs",
@@ -58,6 +61,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Card",
     "Config",
     "Decomposition",
     "ModelConfig",
@@ -79,6 +83,7 @@ __all__ = [
     "gather",
     "judge",
     "load",
+    "models",
     "push",
     "report",
     "runs",

@@ -25,6 +25,7 @@ from pcdnet.scene import Scenes
     ("name", "source", "preset"),
     [
         ("tetrominoes", "tetrominoes", "tetrominoes"),
+        ("letters", "letters", None),
         ("space-invaders", "space-invaders", "space-invaders"),
         ("atari:pong", "atari:GAME", None),
         ("atari:", "atari:GAME", None),
@@ -48,7 +49,7 @@ def test_a_name_has_one_source_and_its_usual_preset(name: str, source: str | Non
         found = source_of(given)
         assert (None if found is None else found.name) == source
         assert usual_preset(given) == preset
-        assert is_generated(given) == (source in ("tetrominoes", "space-invaders", "atari:GAME"))
+        assert is_generated(given) == (source in ("tetrominoes", "letters", "space-invaders", "atari:GAME"))
 
 
 def test_presets_of_sources_exist() -> None:
