@@ -19,11 +19,14 @@ from pcdnet.data.tetrominoes import generate
 from pcdnet.errors import PcdnetError
 from pcdnet.hub import MOST, Address, fetched
 from pcdnet.origin import Origin
+from pcdnet.output.card import MARK
+from pcdnet.output.push import prepare
 from pcdnet.run import RunFolder
-from tests.hub import TOKEN, Hub, serving
+from tests.hub import TOKEN, Hub, Repository, serving
 from tests.runs import true_run
 
 pytest.importorskip("huggingface_hub", reason="needs huggingface_hub")
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of the client's own
 HERE = "me/coins"
 
 
@@ -45,8 +48,11 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 @pytest.fixture
 def pushed(hub: Hub, tmp_path: Path) -> Hub:
     """The same with a model in it."""
-    pcdnet.push(true_run(tmp_path / "run"), HERE)
-    hub.asked.clear()
+    (tmp_path / "pushed").mkdir()
+    prepare(true_run(tmp_path / "run"), tmp_path / "pushed")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "pushed").iterdir()}
+    hub.repositories[HERE] = Repository()
+    hub.repositories[HERE].commit({**files, "README.md": f"---\n---\n{MARK}\n".encode()})
     return hub
 
 
@@ -98,10 +104,11 @@ def test_the_card_is_one_that_the_hub_s_own_client_reads(hub: Hub, tmp_path: Pat
     assert "(prototypes.png)" in text
 
 
-def test_a_card_says_no_licence_that_was_not_given(pushed: Hub) -> None:
+def test_a_card_says_no_licence_that_was_not_given(hub: Hub, tmp_path: Path) -> None:
     from huggingface_hub import ModelCard
 
-    about = ModelCard(pushed.repositories[HERE].files["README.md"].decode()).data
+    pcdnet.push(true_run(tmp_path / "run"), HERE)
+    about = ModelCard(hub.repositories[HERE].files["README.md"].decode()).data
     assert about.license is None
     assert about.eval_results is None
 
@@ -143,7 +150,7 @@ def test_what_is_kept_is_not_fetched_again_and_is_used_without_a_network(
     capsys.readouterr()
     assert fetched(f"hf:{HERE}") == place
     assert capsys.readouterr().err == (
-        f"the Hub cannot be reached; hf:{HERE} is used as it was when it was fetched last\n"
+        f"note: the Hub cannot be reached; hf:{HERE} is used as it was when it was fetched last\n"
     )
 
 
@@ -234,7 +241,7 @@ def test_the_command_pushes_privately_and_other_commands_take_the_address(
     np.savez(tmp_path / "scenes.npz", image=generate(count=2, seed=1).images)
     scenes, out = str(tmp_path / "scenes.npz"), str(tmp_path / "out")
     assert main(["decompose", f"hf:{HERE}", scenes, "--out", out]) == 0
-    assert main(["eval", f"hf:{HERE}", scenes]) == 0
+    assert main(["eval", f"hf:{HERE}", "--data", scenes]) == 0
     assert main(["figure", f"hf:{HERE}", "--kind", "prototypes", "--out", str(tmp_path / "figure.svg")]) == 0
 
 
@@ -244,6 +251,8 @@ def test_a_copy_of_a_model_of_the_hub_stays_as_it_is(pushed: Hub, tmp_path: Path
     with pytest.raises(PcdnetError, match="stays as it is"):
         RunFolder.open(f"hf:{HERE}").merge([0, 3], "L")
     assert {path.name: hashlib.sha256(path.read_bytes()).digest() for path in place.iterdir()} == before
+    assert main(["models", f"hf:{HERE}", "--out", str(tmp_path / "mine")]) == 0
+    assert RunFolder.open(tmp_path / "mine").merge([0, 3], "L")[3] == "L"
 
 
 def nobody() -> str:

@@ -96,6 +96,15 @@ def is_kept(path: Path) -> bool:
     return path.absolute().is_relative_to(cache("hub").absolute())
 
 
+def check_kept(path: Path) -> None:
+    """Refuse to write into the copy of a model of the Hub."""
+    if is_kept(path):
+        raise PcdnetError(
+            f"{path.name} is a copy of a model of the Hub and stays as it is; copy it with `pcdnet models "
+            f"hf:OWNER/{path.name} --out FOLDER`, and change the copy"
+        )
+
+
 def fetched(address: str) -> Path:
     """The folder of a model in the user's cache; fetched if need be, or as it was last if the Hub is not there."""
     where = Address.parse(address)
@@ -167,6 +176,9 @@ def _in_words(where: Address, error: Exception) -> PcdnetError:
         )
     if status is not None and status < 500:
         return PcdnetError(f"the Hub refuses {where} (status {status}); check the name and what your account may do")
+    if not kinds & {"OSError", "TransportError", "HTTPError"}:
+        cause = type(error.__cause__ or error).__name__
+        return PcdnetError(f"the Hub's client failed at {where} ({cause}); try again, or update huggingface_hub")
     return Unreachable(
         f"the Hub cannot be reached for {where} ({type(error).__name__}); check the network, then try again"
     )

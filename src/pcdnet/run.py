@@ -143,8 +143,9 @@ class RunFolder:
     def open(path: str | Path | RunFolder) -> RunFolder:
         """An existing run, a model that was saved from Python, one that comes with the package, or one of the Hub.
 
-        That of the package goes by its name, that of the Hub by its address, `hf:owner/name` or `hf:owner/name@revision`.
-        A run that is open already stays so. A folder of the name of a trained model comes first if it is a run.
+        That of the package goes by its name, that of the Hub by its address, `hf:owner/name` or with a revision behind
+        it, `hf:owner/name@revision`. A run that is open already stays so. A folder of the name of a trained
+        model comes first if it is a run.
         """
         if isinstance(path, RunFolder):
             return path

@@ -77,7 +77,8 @@ def _purpose(run: RunFolder) -> str:
     count = run.model_config.num_prototypes
     return (
         f"{count} grey prototypes with masks, learned without labels. Of these "
-        f"[PCDNet](https://arxiv.org/abs/2110.03473) makes up an image: which object is where, in which colour, in front of what."
+        f"[PCDNet](https://arxiv.org/abs/2110.03473) makes up an image: which object is where, in which "
+        f"colour, in front of what."
     )
 
 
