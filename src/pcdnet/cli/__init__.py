@@ -29,6 +29,7 @@ from pcdnet.cli.gather import Gather
 from pcdnet.cli.help import as_plain_help, helped, overview, unknown_command, wants_help
 from pcdnet.cli.merge import Merge
 from pcdnet.cli.models import Models
+from pcdnet.cli.push import Push
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.runs import Runs
 from pcdnet.cli.serve import Serve
@@ -63,6 +64,7 @@ COMMANDS: dict[str, type[Command]] = {
     "merge": Merge,
     "models": Models,
     "export": Export,
+    "push": Push,
     "bench": Bench,
     "data": Data,
 }

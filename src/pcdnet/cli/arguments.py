@@ -23,8 +23,8 @@ RunArgument = Annotated[
     tyro.conf.Positional[Path],
     tyro.conf.arg(
         metavar="RUN",
-        help="Folder of a run, as `pcdnet train --out` makes it, or the name of a trained model, as `pcdnet models` "
-        "lists them.",
+        help="Folder of a run, as `pcdnet train --out` makes it, the name of a trained model, as `pcdnet models` lists "
+        "them, or hf:OWNER/NAME for one of the Hugging Face Hub.",
     ),
 ]
 TrainingData = Annotated[

@@ -28,6 +28,7 @@ TASKS: dict[str, dict[str, str]] = {
         "decompose": "pcdnet decompose runs/mine new.png --out results --format coco",
         "gather": "pcdnet gather parts/0 parts/1 --out results",
         "export": "pcdnet export runs/mine --onnx mine.onnx",
+        "push": "pcdnet push runs/mine me/coins",
     },
     "look": {
         "report": "pcdnet report runs/mine",
