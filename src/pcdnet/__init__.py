@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pcdnet.output.decompose import decompose_files
     from pcdnet.output.drawing import figure
     from pcdnet.output.gather import gather
+    from pcdnet.output.push import push
     from pcdnet.output.report import report
     from pcdnet.output.runs import runs
     from pcdnet.output.study import study_report
@@ -53,6 +54,7 @@ _HOMES = {
     "judge": "training.verdict",
     "load": "run",
     "models": "trained",
+    "push": "output.push",
     "report": "output.report",
     "runs": "output.runs",
     "study_report": "output.study",
@@ -84,6 +86,7 @@ __all__ = [
     "judge",
     "load",
     "models",
+    "push",
     "report",
     "runs",
     "study_report",

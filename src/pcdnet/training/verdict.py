@@ -18,10 +18,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pcdnet.config import Background, ModelConfig
+from pcdnet.config import MOST_OBJECTS, Background, ModelConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.files import sealed_json, unsealed_json
 from pcdnet.model.network import PCDNet
+from pcdnet.progress import phase
 from pcdnet.run import VERDICT, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.backdrop import choose_background
@@ -170,7 +171,8 @@ def judge_images(model: PCDNet, scenes: Scenes, run: RunFolder | None) -> Verdic
     if len(scenes) == 0:
         raise PcdnetError("there are 0 images to judge by; give at least one")
     H, W = scenes.images.shape[1:3]
-    figures = diagnose(model, scenes.images)
+    with phase("judging by images that were not learned from"):
+        figures = diagnose(model, scenes.images)
     best = None
     if figures.unexplained_background > ODD:
         tiles = scenes.places is not None
@@ -317,7 +319,7 @@ def _another_background(config: ModelConfig, background: Background) -> Cure:
 def more_objects(config: ModelConfig) -> Cure:
     """To allow more objects in an image."""
     words = "allow more objects in an image (model.max_objects)"
-    return Cure(words, "limited", {"model.max_objects": 2 * config.max_objects})
+    return Cure(words, "limited", {"model.max_objects": min(2 * config.max_objects, MOST_OBJECTS)})
 
 
 def longer(run: RunFolder | None) -> Cure:
