@@ -55,9 +55,12 @@ def _execute(notebook: Any) -> None:
 
 
 def code(path: Path) -> list[str]:
-    """The code of a notebook, cell by cell."""
+    """The code of a notebook, cell by cell, without what only notebooks understand."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    lines = [
+        [line for line in cell["source"] if not line.startswith("%")] for cell in cells if cell["cell_type"] == "code"
+    ]
+    return ["".join(cell) for cell in lines]
 
 
 def page(notebook: Any, name: str) -> str:
