@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Name = Annotated[
     tyro.conf.Positional[str | None],
-    tyro.conf.arg(metavar="NAME", help="One of them, to see its card.", help_behavior_hint="(default: all)"),
+    tyro.conf.arg(metavar="[NAME]", help="One of them, to see its card.", help_behavior_hint="(default: all)"),
 ]
 Copy = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="(default: nothing is copied)")]
 
@@ -26,7 +26,7 @@ Copy = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint
 class Models:
     """List the trained models that come with the package; their names stand wherever a run is asked for."""
 
-    name: Name = None
+    model: Name = None
 
     out: Copy = None
     """Copy the model that is named into a folder, to name or merge its prototypes there."""
@@ -37,26 +37,25 @@ class Models:
     def run(self) -> None:
         """Run the command."""
         known = models()
-        if self.name is not None and self.name not in known:
-            raise PcdnetError(f"there is no trained model {self.name!r:.60}; use one of {', '.join(NAMES)}")
+        if self.model is not None and self.model not in known:
+            raise PcdnetError(f"there is no trained model {self.model!r:.60}; use one of {', '.join(NAMES)}")
         if self.out is not None:
-            if self.name is None:
+            if self.model is None:
                 raise PcdnetError(f"one model is copied at a time, and none was named; name one of {', '.join(NAMES)}")
-            return self._copied(self.name, self.out)
+            return self._copied(known[self.model], self.out)
         if self.json:
-            print(json.dumps({name: card.to_dict() for name, card in known.items() if self.name in (None, name)}))
-        elif self.name is None:
+            print(json.dumps({name: card.to_dict() for name, card in known.items() if self.model in (None, name)}))
+        elif self.model is None:
             print("\n\n".join(summary(card) for card in known.values()))
-            print("\nnext: pcdnet models NAME, pcdnet decompose NAME PATH... --out results, or pcdnet serve NAME")
+            print("\nnext: pcdnet models NAME, pcdnet decompose NAME --out results, or pcdnet serve NAME")
         else:
-            print(details(known[self.name]))
+            print(details(known[self.model]))
         return None
 
-    def _copied(self, name: str, out: Path) -> None:
+    def _copied(self, card: Card, out: Path) -> None:
         from pcdnet.run import RunFolder
 
-        RunFolder.check_free(out)
-        RunFolder.open(name).copy(out)
+        RunFolder.at(card.folder).copy(out)
         print(f"wrote {out}   next: pcdnet serve {out}")
 
 
