@@ -20,7 +20,18 @@ import numpy as np
 from jaxtyping import Num
 
 from pcdnet.data import folder, pictures, remote
-from pcdnet.data.sources import FETCHED, FILES, PICTURE, STACK, Source, name_and_column, shards_in, source_of, usable
+from pcdnet.data.sources import (
+    FETCHED,
+    FILES,
+    PICTURE,
+    STACK,
+    Source,
+    is_generated,
+    name_and_column,
+    shards_in,
+    source_of,
+    usable,
+)
 from pcdnet.errors import PcdnetError
 from pcdnet.files import expanded
 
@@ -144,6 +155,9 @@ def _here(path: str) -> list[Input]:
             return [_file(one, PICTURE) for one in inside]  # a .gif too, of which the first frame counts here
         files = [place]
         if not place.exists():
+            if is_generated(path):
+                name = path.replace(":", "-")
+                raise PcdnetError(f"{path} is made, not a file; write it to one: `pcdnet data {path} --out {name}.npz`")
             if not glob.has_magic(path):
                 raise PcdnetError(f"{path} does not exist; give {USABLE}")
             matches = map(Path, glob.glob(str(place), recursive=True))  # noqa: PTH207  (Path's needs a folder)
