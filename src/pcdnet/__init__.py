@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pcdnet.output.decompose import decompose_files
     from pcdnet.output.drawing import figure
     from pcdnet.output.gather import gather
+    from pcdnet.output.push import push
     from pcdnet.output.report import report
     from pcdnet.output.runs import runs
     from pcdnet.output.study import study_report
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pcdnet.trained import Card, models
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
+    from pcdnet.training.suggestions import suggest
     from pcdnet.training.tuning import tune
     from pcdnet.training.verdict import Verdict, judge
 
@@ -52,9 +54,11 @@ _HOMES = {
     "judge": "training.verdict",
     "load": "run",
     "models": "trained",
+    "push": "output.push",
     "report": "output.report",
     "runs": "output.runs",
     "study_report": "output.study",
+    "suggest": "training.suggestions",
     "tune": "training.tuning",
 }
 
@@ -82,9 +86,11 @@ __all__ = [
     "judge",
     "load",
     "models",
+    "push",
     "report",
     "runs",
     "study_report",
+    "suggest",
     "tune",
 ]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from pcdnet.errors import PcdnetError
-from pcdnet.trained import NAMES, models
+from pcdnet.trained import HOME, NAMES, models
 
 if TYPE_CHECKING:
     from pcdnet.trained import Card
@@ -29,20 +29,20 @@ class Models:
     model: Name = None
 
     out: Copy = None
-    """Copy the model that is named into a folder, to name or merge its prototypes there."""
+    """Copy the model that is named into a folder, to name or merge its prototypes there; one of the Hub, too."""
 
     json: bool = False
     """Print one JSON object instead: every model's card by its name."""
 
     def run(self) -> None:
         """Run the command."""
-        known = models()
-        if self.model is not None and self.model not in known:
+        if self.model is not None and self.model not in NAMES and not self._copies_from_hub():
             raise PcdnetError(f"there is no trained model {self.model!r:.60}; use one of {', '.join(NAMES)}")
         if self.out is not None:
             if self.model is None:
                 raise PcdnetError(f"one model is copied at a time, and none was named; name one of {', '.join(NAMES)}")
-            return self._copied(known[self.model], self.out)
+            return self._copied(self.model, self.out)
+        known = models()
         if self.json:
             print(json.dumps({name: card.to_dict() for name, card in known.items() if self.model in (None, name)}))
         elif self.model is None:
@@ -52,10 +52,17 @@ class Models:
             print(details(known[self.model]))
         return None
 
-    def _copied(self, card: Card, out: Path) -> None:
+    def _copies_from_hub(self) -> bool:
+        from pcdnet.hub import is_address
+
+        return self.out is not None and is_address(self.model)
+
+    def _copied(self, name: str, out: Path) -> None:
         from pcdnet.run import RunFolder
 
-        RunFolder.at(card.folder).copy(out)
+        RunFolder.check_free(out)  # before a model is fetched
+        source = RunFolder.at(HOME / name) if name in NAMES else RunFolder.open(name)
+        source.copy(out)
         print(f"wrote {out}   next: pcdnet serve {out}")
 
 
