@@ -24,23 +24,12 @@ from pcdnet.model.storage import CONFIG
 from pcdnet.names import Names
 from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
+from pcdnet.training.cures import Cure, cures, longer, merging, more_objects
 from pcdnet.training.diagnosis import Figures
 from pcdnet.training.evaluation import opened
 from pcdnet.training.events import listed
-from pcdnet.training.verdict import (
-    ODD,
-    Cure,
-    Verdict,
-    cures,
-    findings,
-    judge_images,
-    kept_figures,
-    kept_verdict,
-    longer,
-    merging,
-    more_objects,
-    mostly_unused,
-)
+from pcdnet.training.findings import ODD, findings, mostly_unused
+from pcdnet.training.verdict import Verdict, judge_images, kept_figures, kept_verdict
 
 PLENTY = 5
 """With so many objects a prototype, by chance one in 150 is not seen if all are needed alike."""
