@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from pcdnet.output.decompose import decompose_files
     from pcdnet.output.drawing import figure
     from pcdnet.output.gather import gather
+    from pcdnet.output.push import push
     from pcdnet.output.report import report
     from pcdnet.output.runs import runs
     from pcdnet.output.study import study_report
     from pcdnet.run import RunFolder, load
     from pcdnet.scene import Scene, Scenes
+    from pcdnet.trained import Card, models
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
     from pcdnet.training.suggestions import suggest
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "Card": "trained",
     "Config": "config",
     "Decomposition": "decomposition",
     "ModelConfig": "config",
@@ -50,6 +53,8 @@ _HOMES = {
     "gather": "output.gather",
     "judge": "training.verdict",
     "load": "run",
+    "models": "trained",
+    "push": "output.push",
     "report": "output.report",
     "runs": "output.runs",
     "study_report": "output.study",
@@ -58,6 +63,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Card",
     "Config",
     "Decomposition",
     "ModelConfig",
@@ -79,6 +85,8 @@ __all__ = [
     "gather",
     "judge",
     "load",
+    "models",
+    "push",
     "report",
     "runs",
     "study_report",

@@ -16,6 +16,7 @@ from pcdnet.names import Names
 from tests.cli.conftest import Complaint
 
 Capture = pytest.CaptureFixture[str]
+NEXT = "open it in a browser, or pcdnet serve {} to try other images"
 
 
 def test_the_page_is_in_the_folder_of_the_run_unless_wanted_elsewhere(
@@ -27,12 +28,12 @@ def test_the_page_is_in_the_folder_of_the_run_unless_wanted_elsewhere(
     assert main(["report", str(run)]) == 0
     assert "8 scenes: the last 8 of scenes.npz" in (run / "report.html").read_text(encoding="utf-8")
     *suggestions, last = capsys.readouterr().out.splitlines()
-    assert last == f"wrote {run}/report.html   next: open it in a browser"
+    assert last == f"wrote {run}/report.html   next: {NEXT.format(run)}"
     # The run of the tests is a few steps old, and nothing has a shape yet.
     assert suggestions[0].startswith("suggestion: train longer (train.steps), as ")
     assert suggestions[1].startswith(f"    pcdnet train --config {run}/config.toml ")
     assert main(["report", str(run), "--out", str(page)]) == 0
-    assert capsys.readouterr().out.endswith(f"wrote {page}   next: open it in a browser\n")
+    assert capsys.readouterr().out.endswith(f"wrote {page}   next: {NEXT.format(run)}\n")
     assert "8 scenes: the last 8 of scenes.npz" in page.read_text(encoding="utf-8")
 
 

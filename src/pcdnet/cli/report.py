@@ -43,4 +43,4 @@ class WriteReport(ViewOptions):
             print(printable(f"suggestion: {suggestion.words}, as {suggestion.reason}"))
             if suggestion.command:
                 print(printable(f"    {suggestion.command}"))
-        print(f"wrote {written.path}   next: open it in a browser")
+        print(f"wrote {written.path}   next: open it in a browser, or pcdnet serve {self.folder} to try other images")

@@ -25,10 +25,9 @@ from pcdnet.metrics import foreground_ari
 from pcdnet.model.network import CHUNK, PCDNet
 from pcdnet.output.census import Census, brightness, census, usual_colours
 from pcdnet.output.page import BankHealth, Exhibit, Page, Sightings, bank_use, write_page
-from pcdnet.progress import track
+from pcdnet.progress import clock, phase, track
 from pcdnet.run import HELD_OUT, RunFolder
 from pcdnet.scene import Scenes
-from pcdnet.training.display import clock
 from pcdnet.training.evaluation import Evaluation, evaluate
 from pcdnet.training.reset import likeness
 from pcdnet.training.suggestions import Suggestion, suggestions
@@ -131,9 +130,11 @@ def report(
             scenes = to_scenes(data, count=count, view=view)
         else:
             scenes = run.held_out(data, count=count, seed=seed, view=view)
-    scores = evaluate(model, scenes)
+    with phase("decomposing scenes"):
+        scores = evaluate(model, scenes)
     page = _page(model, scenes, scores, run)
-    write_page(page, path)
+    with phase("making the page"):
+        write_page(page, path)
     return WrittenReport(
         path=path,
         data=scenes.name,

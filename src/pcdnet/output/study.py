@@ -14,7 +14,7 @@ import pcdnet
 from pcdnet.files import whole_file, with_ending
 from pcdnet.output.charts import Frame, bars, drawable, wide
 from pcdnet.output.page import template
-from pcdnet.training.display import clock
+from pcdnet.progress import clock
 from pcdnet.training.evaluation import small
 from pcdnet.training.tuning.trials import BEST, REPORT, StudyRecord, Trial
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pcdnet.config import Background, ModelConfig
+from pcdnet.config import MOST_OBJECTS, Background, ModelConfig
 from pcdnet.run import RunFolder
 from pcdnet.training.diagnosis import Figures
 from pcdnet.training.events import listed
@@ -88,7 +88,7 @@ def _another_background(config: ModelConfig, background: Background) -> Cure:
 def more_objects(config: ModelConfig) -> Cure:
     """To allow more objects in an image."""
     words = "allow more objects in an image (model.max_objects)"
-    return Cure(words, "limited", {"model.max_objects": 2 * config.max_objects})
+    return Cure(words, "limited", {"model.max_objects": min(2 * config.max_objects, MOST_OBJECTS)})
 
 
 def longer(run: RunFolder | None) -> Cure:

@@ -21,6 +21,7 @@ from pcdnet.config import Background, ModelConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.files import sealed_json, unsealed_json
 from pcdnet.model.network import PCDNet
+from pcdnet.progress import phase
 from pcdnet.run import VERDICT, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.backdrop import choose_background
@@ -137,7 +138,8 @@ def judge_images(model: PCDNet, scenes: Scenes, run: RunFolder | None) -> Verdic
     if len(scenes) == 0:
         raise PcdnetError("there are 0 images to judge by; give at least one")
     H, W = scenes.images.shape[1:3]
-    figures = diagnose(model, scenes.images)
+    with phase("judging by images that were not learned from"):
+        figures = diagnose(model, scenes.images)
     best = None
     if figures.unexplained_background > ODD:
         tiles = scenes.places is not None
