@@ -91,6 +91,14 @@ def test_twins_are_suggested_to_be_merged_until_they_are(run: RunFolder) -> None
     assert made(run, run.names(), alike=((3, 7), (7, 9))) == ()
 
 
+def test_what_is_suggested_for_a_model_of_the_package_leaves_it_as_it_is() -> None:
+    run = RunFolder.open("tetrominoes")
+    for each in (*made(run, alike=((0, 1),)), *made(run, limited=0.4)):
+        words = shlex.split(each.command)
+        target = words[2] if each.prototypes else words[words.index("--out") + 1]
+        assert Path(target).parent == Path("runs")
+
+
 def test_what_nothing_needs_is_left_out_if_there_were_enough_objects_to_tell(run: RunFolder) -> None:
     [fewer] = made(run, unused=(4, 8))
     assert "prototypes 4 and 8 were not found in any of 100 images, in which 400 objects were" in str(fewer)

@@ -28,8 +28,8 @@ class Cure(NamedTuple):
 
 
 def merging(run: RunFolder | None, prototypes: Sequence[int]) -> str:
-    """The command that makes prototypes one kind."""
-    return shlex.join(["pcdnet", "merge", "RUN" if run is None else str(run.path), *map(str, prototypes)])
+    """The command that makes prototypes one kind; a model that stays as it is must be copied first."""
+    return shlex.join(["pcdnet", "merge", "RUN" if run is None else str(run.changeable), *map(str, prototypes)])
 
 
 def cures(

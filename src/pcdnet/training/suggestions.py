@@ -148,7 +148,7 @@ def _training(run: RunFolder | None, changes: Mapping[str, Any]) -> str:
     if run is None or not changes:
         return ""
     seen, usual = (dataclasses.asdict(view) for view in (run.origin.view, UNCHANGED))
-    settings = {"config": run.path / CONFIG, "data": run.origin.data or "DATA", "out": f"{run.path}-2"}
+    settings = {"config": run.path / CONFIG, "data": run.origin.data or "DATA", "out": f"{run.changeable}-2"}
     settings |= {"minutes": run.origin.minutes} | {name: seen[name] for name in seen if seen[name] != usual[name]}
     words = [flags(Setting(name, value)) for name, value in {**settings, **changes}.items() if value is not None]
     return shlex.join(["pcdnet", "train", *(word for setting in words for word in setting)])
