@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,8 +102,7 @@ def suggestions(
     figures = kept_figures(verdict)
     if figures is None:
         return ()
-    alike = tuple((a, b) for a, b in figures.alike if max(a, b) < len(names) and names.first[a] != names.first[b])
-    figures = dataclasses.replace(figures, alike=alike)
+    figures = dataclasses.replace(figures, alike=unmerged(figures.alike, names))
     background = verdict.changes.get("model.background", config.background)
     reasons = {finding.about: finding.words for finding in findings(figures, config.max_objects)}
     advised = list(cures(figures, config, size, run, background))
@@ -114,6 +113,11 @@ def suggestions(
     if not any(cure.about != "prototypes" for cure in advised):
         made += [_suggestion(cure, reason, figures, run) for cure, reason in _tidying(figures, run)]
     return tuple(made)
+
+
+def unmerged(pairs: Sequence[tuple[int, int]], names: Names) -> tuple[tuple[int, int], ...]:
+    """The pairs of prototypes that do not have one name yet."""
+    return tuple((a, b) for a, b in pairs if max(a, b) < len(names) and names.first[a] != names.first[b])
 
 
 def _suggestion(cure: Cure, reason: str, f: Figures, run: RunFolder | None) -> Suggestion:
