@@ -215,8 +215,12 @@ class RunFolder:
     @property
     def report(self) -> Path:
         """Where the report is, or will be; that of a model that stays as it is is written where the user is."""
-        stays = self.is_trained or is_kept(self.path)
-        return Path(f"{self.path.name}-{REPORT}") if stays else self.path / REPORT
+        return self.path / REPORT if self.changeable == self.path else Path(f"{self.path.name}-{REPORT}")
+
+    @property
+    def changeable(self) -> Path:
+        """Its folder or, of a model that stays as it is, the folder in which a copy of it would be changed."""
+        return Path("runs", self.path.name) if self.is_trained or is_kept(self.path) else self.path
 
     @property
     def is_trained(self) -> bool:
@@ -473,7 +477,7 @@ class RunFolder:
         """The command line that trains the same again: the nearest preset, and what differs from it."""
         origin, (preset, changes) = self.origin, self.nearest_preset()
         settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA"}
-        settings["out"] = f"runs/{self.path.name}" if self.is_trained or is_kept(self.path) else str(self.path)
+        settings["out"] = str(self.changeable)
         settings |= {"seed": self.config.train.seed, "minutes": origin.minutes}
         settings |= {f.name: getattr(origin.view, f.name) for f in dataclasses.fields(View)}
         usual = {f.name: f.default for f in dataclasses.fields(View)} | {"minutes": None}
