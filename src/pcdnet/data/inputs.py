@@ -23,7 +23,7 @@ from pcdnet.data import folder, pictures, remote
 from pcdnet.data.notes import some
 from pcdnet.data.sources import FETCHED, FILES, PICTURE, STACK, Source, name_and_column, shards_in, source_of, usable
 from pcdnet.errors import Incomplete, PcdnetError
-from pcdnet.files import expanded
+from pcdnet.files import expanded, nameable
 
 STDIN = "-"
 """The path that stands for standard input."""
@@ -91,7 +91,7 @@ def find_inputs(paths: Sequence[str], *, without: Path | None = None) -> list[In
     """
     if not paths:
         raise PcdnetError(f"no image was named; give {USABLE}")
-    barred = None if without is None else without.resolve()
+    barred = None if without is None else nameable(without).resolve()
     found: dict[Path, Input] = {}
     for path in paths:
         for one in [_stdin()] if path == STDIN else _inputs(path):
