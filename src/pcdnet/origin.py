@@ -16,6 +16,7 @@ from jaxtyping import UInt8
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.files import Checksum, checksum, sealed_json, unsealed_json
 from pcdnet.pixels import Pixels
+from pcdnet.progress import phase
 from pcdnet.scene import Scenes
 
 FILE = "origin.json"
@@ -85,7 +86,8 @@ def fingerprint(training: Scenes, validation: Scenes) -> str:
     It is of the images as they are seen, every one of them: while it is the same, so is what is learned, wherever the
     files lie.
     """
-    return " ".join(map(_mark, (training.images, validation.images)))
+    with phase("taking the fingerprint of the images"):
+        return " ".join(map(_mark, (training.images, validation.images)))
 
 
 def _mark(images: UInt8[Pixels, "N H W C"]) -> str:

@@ -14,6 +14,7 @@ import tyro
 
 from pcdnet.cli.arguments import Device, RunArgument, RunData
 from pcdnet.errors import PcdnetError
+from pcdnet.progress import phase
 
 NEEDED = ("fastapi", "uvicorn", "python_multipart")
 """Packages that nothing but this command needs."""
@@ -53,15 +54,19 @@ class Serve:
         if missing:
             raise PcdnetError(f"`pcdnet serve` needs {missing[0]}, which is missing; run: pip install 'pcdnet[serve]'")
         from pcdnet.run import RunFolder
-        from pcdnet.serve.access import TOKEN_VARIABLE, Token, is_local, known_hosts
-        from pcdnet.serve.app import create_app
-        from pcdnet.serve.server import address, bind, make_server
-        from pcdnet.serve.workbench import Workbench
+
+        with phase("loading the server"):
+            from pcdnet.serve.access import TOKEN_VARIABLE, Token, is_local, known_hosts
+            from pcdnet.serve.app import create_app
+            from pcdnet.serve.server import address, bind, make_server
+            from pcdnet.serve.workbench import Workbench
 
         secret = self.token or os.environ.get(TOKEN_VARIABLE) or None
         token, hosts = None if secret is None else Token(secret), known_hosts(self.host, self.allow_host)
         with bind(self.host, self.port) as bound:
             workbench = Workbench.for_run(RunFolder.open(self.folder), self.data, self.device)
+            with phase("trying the search"):  # so that nobody waits in the browser for what is compiled once
+                workbench.warm_up()
             if workbench.samples is None:
                 print(f"note: {self.folder} has no images to begin with; name some with --data", file=sys.stderr)
             local = is_local(self.host)

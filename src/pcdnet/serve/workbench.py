@@ -85,6 +85,11 @@ class Workbench:
                 raise
         return Workbench(folder=run.path, model=run.load_model(device), samples=samples)
 
+    def warm_up(self) -> None:
+        """Search a picture as the first visitor will: whatever is compiled or planned once is then ready."""
+        if self.samples is not None:
+            self.model.decompose_all(np.asarray(self.samples.images[:1]))
+
     @property
     def names(self) -> Names:
         """What the prototypes are called."""
