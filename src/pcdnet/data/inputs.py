@@ -34,7 +34,7 @@ from pcdnet.data.sources import (
     usable,
 )
 from pcdnet.errors import Incomplete, PcdnetError
-from pcdnet.files import expanded
+from pcdnet.files import expanded, nameable
 
 STDIN = "-"
 """The path that stands for standard input."""
@@ -102,7 +102,7 @@ def find_inputs(paths: Sequence[str], *, without: Path | None = None) -> list[In
     """
     if not paths:
         raise PcdnetError(f"no image was named; give {USABLE}")
-    barred = None if without is None else without.resolve()
+    barred = None if without is None else nameable(without).resolve()
     found: dict[Path, Input] = {}
     for path in paths:
         for one in [_stdin()] if path == STDIN else _inputs(path):
