@@ -65,7 +65,7 @@ COMMANDS: dict[str, type[Command]] = {
     "data": Data,
 }
 """Every command, by its name."""
-LIGHT = {"runs", "gather", "data"}
+LIGHT = {"data"}
 """Commands that need no torch, whose import takes longer than anybody waits without a word."""
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 """What the system says of disks that are full, failing or not to be written."""
@@ -124,9 +124,9 @@ def run(arguments: Sequence[str]) -> int | None:
         return None
     if mistake := unknown_command(arguments[0], COMMANDS):
         return _complain(mistake, 2)
+    with phase("starting"):
+        command = parse(arguments)
     with shown():
-        with phase("starting"):
-            command = parse(arguments)
         if arguments[0] not in LIGHT and "torch" not in sys.modules:
             with phase("loading PyTorch", at_once=True):
                 import torch  # noqa: F401
