@@ -16,19 +16,23 @@ if TYPE_CHECKING:
     from pcdnet.output.decompose import decompose_files
     from pcdnet.output.drawing import figure
     from pcdnet.output.gather import gather
+    from pcdnet.output.push import push
     from pcdnet.output.report import report
     from pcdnet.output.runs import runs
     from pcdnet.output.study import study_report
     from pcdnet.run import RunFolder, load
     from pcdnet.scene import Scene, Scenes
+    from pcdnet.trained import Card, models
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
+    from pcdnet.training.suggestions import suggest
     from pcdnet.training.tuning import tune
     from pcdnet.training.verdict import Verdict, judge
 
     __version__: str
 
 _HOMES = {
+    "Card": "trained",
     "Config": "config",
     "Decomposition": "decomposition",
     "ModelConfig": "config",
@@ -49,13 +53,17 @@ _HOMES = {
     "gather": "output.gather",
     "judge": "training.verdict",
     "load": "run",
+    "models": "trained",
+    "push": "output.push",
     "report": "output.report",
     "runs": "output.runs",
     "study_report": "output.study",
+    "suggest": "training.suggestions",
     "tune": "training.tuning",
 }
 
 __all__ = [
+    "Card",
     "Config",
     "Decomposition",
     "ModelConfig",
@@ -77,9 +85,12 @@ __all__ = [
     "gather",
     "judge",
     "load",
+    "models",
+    "push",
     "report",
     "runs",
     "study_report",
+    "suggest",
     "tune",
 ]
 

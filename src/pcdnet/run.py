@@ -29,25 +29,26 @@ from typing import Any
 
 from torch import Tensor
 
-from pcdnet import history
+from pcdnet import history, trained
 from pcdnet.config import FIELDS, PRESETS, Config, ModelConfig, checked_value, flags
 from pcdnet.data.notes import to_stderr
 from pcdnet.data.opening import held_out_data, open_data, training_data
 from pcdnet.data.sources import TEST_SEED, is_generated
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting, Unwritable
-from pcdnet.files import PARTIAL, content_of, lock, sealed_toml, text_of, whole_file
+from pcdnet.files import PARTIAL, added_to, content_of, lock, sealed_toml, text_of, whole_file
 from pcdnet.files import folder as made
+from pcdnet.hub import VERDICT, check_kept, fetched, is_address, is_kept
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, load_words, save_tensors
 from pcdnet.names import FILE as NAMES
 from pcdnet.names import Names
 from pcdnet.origin import FILE as ORIGIN
-from pcdnet.origin import Origin, in_words, numbers, whole_numbers
+from pcdnet.origin import Origin, in_words, numbers, size_in
 from pcdnet.scene import Scenes
 
 STATE, METRICS, LOCK = "state.safetensors", "metrics.jsonl", "train.lock"
-VERDICT, REPORT, TENSORBOARD = "verdict.json", "report.html", "tensorboard"
+REPORT, TENSORBOARD = "report.html", "tensorboard"
 FILES = (CONFIG, ORIGIN, WEIGHTS, STATE, METRICS, NAMES, VERDICT, REPORT)
 """The files of a run; beside them there may be the folder TENSORBOARD."""
 HELD_OUT = 1000
@@ -91,6 +92,7 @@ class RunFolder:
         killed before the run was one does not count.
         """
         path = Path(path)
+        trained.check_own(path)
         names = _names_in(path)
         if not names or (names <= {CONFIG, ORIGIN} and not (path / CONFIG).exists()):
             return path
@@ -139,15 +141,30 @@ class RunFolder:
 
     @staticmethod
     def open(path: str | Path | RunFolder) -> RunFolder:
-        """An existing run, or a model that was saved from Python; one that is open already stays so."""
+        """An existing run, a model that was saved from Python, one that comes with the package, or one of the Hub.
+
+        That of the package goes by its name, that of the Hub by its address, `hf:owner/name` or with a revision behind
+        it, `hf:owner/name@revision`. A run that is open already stays so. A folder of the name of a trained
+        model comes first if it is a run.
+        """
         if isinstance(path, RunFolder):
             return path
+        if is_address(path):
+            return RunFolder.at(fetched(Path(path).as_posix()))
         path = Path(path)
-        try:
-            if not (path / CONFIG).is_file():
-                raise PcdnetError(f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made")
-        except OSError as error:
-            raise PcdnetError(f"{str(path)[:200]} cannot be read ({error.strerror}); give another folder") from None
+        if str(path) in trained.NAMES and not _is_run(path):
+            return RunFolder.at(trained.HOME / path)
+        return RunFolder.at(path)
+
+    @staticmethod
+    def at(path: str | Path) -> RunFolder:
+        """The run in this very folder."""
+        path = Path(path)
+        if not _is_run(path):
+            raise PcdnetError(
+                f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made, or the name of a "
+                f"trained model ({', '.join(trained.NAMES)})"
+            )
         origin = Origin()
         if (path / ORIGIN).is_file():
             try:
@@ -158,8 +175,8 @@ class RunFolder:
                     f"cannot read {path / ORIGIN}: {reason}; delete it, and name the data with ", Setting("data")
                 ) from None
         # A model that was saved from Python has no other section than `model`; a training has all of them.
-        trained = any((path / name).exists() for name in (ORIGIN, STATE, METRICS))
-        sections = ("model", "loss", "train") if trained else ("model",)
+        whole = any((path / name).exists() for name in (ORIGIN, STATE, METRICS))
+        sections = ("model", "loss", "train") if whole else ("model",)
         return RunFolder(path, Config.load(path / CONFIG, complete=sections), origin)
 
     @property
@@ -197,8 +214,42 @@ class RunFolder:
 
     @property
     def report(self) -> Path:
-        """Where the report is, or will be."""
-        return self.path / REPORT
+        """Where the report is, or will be; that of a model that stays as it is is written where the user is."""
+        stays = self.is_trained or is_kept(self.path)
+        return Path(f"{self.path.name}-{REPORT}") if stays else self.path / REPORT
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether this is a model that comes with the package, which stays as it is."""
+        return trained.is_trained(self.path)
+
+    def check_changeable(self) -> None:
+        """Refuse to write into a model that stays as it is: one of the package, or the copy of one of the Hub."""
+        trained.check_own(self.path)
+        check_kept(self.path)
+
+    @property
+    def samples(self) -> Path | None:
+        """Pictures to try it on that come with a trained model; None of any other run."""
+        return trained.HOME / self.path.name / trained.SAMPLES if self.is_trained else None
+
+    def copy(self, to: str | Path) -> RunFolder:
+        """A copy of the run in another folder, which must be free, without what training needs to go on.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     RunFolder.open("tetrominoes").copy(f"{folder}/mine").is_trained
+        False
+        """
+        to = RunFolder.check_free(to)
+        # The configuration comes last: a folder without one is no run.
+        for name in (ORIGIN, NAMES, VERDICT, METRICS, WEIGHTS, CONFIG):
+            if (self.path / name).is_file():
+                with whole_file(made(to) / name, "choose another ", Setting("out"), durable=True) as file:
+                    file.write(content_of(self.path / name))
+        return RunFolder.at(to)
 
     @property
     def data(self) -> str:
@@ -227,12 +278,13 @@ class RunFolder:
         tensors, words = load_tensors(weights)
         config, background = self.model_config, tensors.get("background")
         try:
-            values, size = numbers(_noted(words, "values"), 2), whole_numbers(_noted(words, "size"), 2)
+            values, size = numbers(_noted(words, "values"), 2), size_in(_noted(words, "size"))
             expected = config.num_prototypes, *config.prototype_size
             # Before a bank is made that may be of any size.
             if "prototypes" in tensors and tensors["prototypes"].shape != expected:
                 raise ValueError(f"it holds prototypes of {tuple(tensors['prototypes'].shape)}, not {expected}")
-        except ValueError as error:
+            values = View(values=values).values  # refuses what is no range
+        except (ValueError, PcdnetError) as error:
             raise PcdnetError(f"cannot read {weights}: {error}; it belongs to another {CONFIG}") from None
         shape = None if background is None or background.ndim != 3 else (background.shape[1], background.shape[2])
         model = PCDNet(config, shape)
@@ -314,8 +366,8 @@ class RunFolder:
     def log(self, **values: Any) -> None:
         """Add a line to the metrics."""
         try:
-            with (self.path / METRICS).open("a", encoding="utf-8") as file:
-                file.write(history.written(values))
+            with added_to(self.path / METRICS) as file:
+                file.write(history.written(values).encode())
         except OSError as error:
             reason = error.strerror or error
             raise Unwritable(f"cannot write to {self.path}: {reason}; make room, then go on with ", GO_ON) from None
@@ -346,6 +398,7 @@ class RunFolder:
     def keep_names(self, names: Names) -> None:
         """Keep these names and colours."""
         if names != self.names():
+            self.check_changeable()
             names.write(self.path)
 
     def merge(self, prototypes: Collection[int], name: str | None = None) -> Names:
@@ -419,7 +472,8 @@ class RunFolder:
     def command(self) -> str:
         """The command line that trains the same again: the nearest preset, and what differs from it."""
         origin, (preset, changes) = self.origin, self.nearest_preset()
-        settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA", "out": str(self.path)}
+        settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA"}
+        settings["out"] = f"runs/{self.path.name}" if self.is_trained or is_kept(self.path) else str(self.path)
         settings |= {"seed": self.config.train.seed, "minutes": origin.minutes}
         settings |= {f.name: getattr(origin.view, f.name) for f in dataclasses.fields(View)}
         usual = {f.name: f.default for f in dataclasses.fields(View)} | {"minutes": None}
@@ -456,7 +510,7 @@ def load(folder: str | Path, device: str = "cpu") -> PCDNet:
     Parameters
     ----------
     folder
-        Folder of a run or of a saved model.
+        Folder of a run or of a saved model, or the name of a trained model; see `pcdnet.models`.
     device
         Where to compute: `cpu`, `cuda`, ...
 
@@ -472,8 +526,18 @@ def load(folder: str | Path, device: str = "cpu") -> PCDNet:
     Traceback (most recent call last):
         ...
     pcdnet.errors.PcdnetError: runs/missing is no run: it holds no config.toml; ...
+    >>> pcdnet.load("letters")
+    PCDNet(...)
     """
     return RunFolder.open(folder).load_model(device)
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a folder holds a run."""
+    try:
+        return (path / CONFIG).is_file()
+    except OSError as error:
+        raise PcdnetError(f"{str(path)[:200]} cannot be read ({error.strerror}); give another folder") from None
 
 
 def _noted(words: Mapping[str, str], name: str) -> Any:

@@ -28,6 +28,8 @@ from pcdnet.cli.figure import DrawFigure
 from pcdnet.cli.gather import Gather
 from pcdnet.cli.help import as_plain_help, helped, overview, unknown_command, wants_help
 from pcdnet.cli.merge import Merge
+from pcdnet.cli.models import Models
+from pcdnet.cli.push import Push
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.runs import Runs
 from pcdnet.cli.serve import Serve
@@ -60,7 +62,9 @@ COMMANDS: dict[str, type[Command]] = {
     "figure": DrawFigure,
     "serve": Serve,
     "merge": Merge,
+    "models": Models,
     "export": Export,
+    "push": Push,
     "bench": Bench,
     "data": Data,
 }

@@ -38,6 +38,6 @@ class Gather:
         print(f"\nwrote {self.out}: {' '.join(files)}   next: open them")
         if done.failed:
             raise PcdnetError(
-                f"{len(done.failed)} of {done.inputs} files could not be used, as reported when the shards were made; "
-                f"the results of the others are in {self.out}"
+                f"{len(done.failed)} of {done.inputs} files could not be used, or not in full, as reported "
+                f"when the shards were made; the results of the others are in {self.out}"
             )

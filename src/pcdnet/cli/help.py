@@ -16,7 +16,10 @@ from typing import Annotated, Any, get_type_hints
 import tyro
 
 TASKS: dict[str, dict[str, str]] = {
-    "try it": {"demo": "pcdnet demo"},
+    "try it": {
+        "models": "pcdnet models",
+        "demo": "pcdnet demo",
+    },
     "learn": {
         "train": "pcdnet train --data photos --out runs/mine",
         "tune": "pcdnet tune --data photos --out studies/mine --minutes 2",
@@ -25,6 +28,7 @@ TASKS: dict[str, dict[str, str]] = {
         "decompose": "pcdnet decompose runs/mine new.png --out results --format coco",
         "gather": "pcdnet gather parts/0 parts/1 --out results",
         "export": "pcdnet export runs/mine --onnx mine.onnx",
+        "push": "pcdnet push runs/mine me/coins",
     },
     "look": {
         "report": "pcdnet report runs/mine",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pcdnet.data import folder, remote
 from pcdnet.data.intake import Header, all_in_eight_bits, check_stack, check_type
-from pcdnet.data.notes import printable, to_stderr
+from pcdnet.data.notes import noted, printable, to_stderr
 from pcdnet.data.sources import (
     FETCHED,
     GENERATED,
@@ -160,7 +160,9 @@ def _overview(data: object) -> tuple[dict[int, Header], _Images]:
         place = path if source.shards else Path(path)
         headers = source.headers(place)
         last = max(headers, default=0)
-        return headers, lambda stride: takewhile(lambda pair: pair[0] <= last, source.images(place, stride=stride))
+        return headers, lambda stride: noted(
+            takewhile(lambda pair: pair[0] <= last, source.images(place, stride=stride))
+        )
     images = data.images if isinstance(data, Scenes) else data
     if isinstance(images, PixelStore):
         N, H, W, C = images.shape

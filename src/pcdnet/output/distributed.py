@@ -38,7 +38,7 @@ class Spread:
     fresh: int
     """Images that were decomposed now."""
     failed: dict[str, str]
-    """The inputs that could not be used, with what is wrong with them."""
+    """The inputs that could not be used, or not in full, with what is wrong with them."""
     seconds: float
     """Time that it took, the start of the cluster included."""
 

@@ -43,7 +43,7 @@ class Gathered:
     inputs: int
     """Files that the parts were made of."""
     failed: dict[str, str]
-    """The files that could not be used, with what is wrong with them."""
+    """The files that could not be used, or not in full, with what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True)

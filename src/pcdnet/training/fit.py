@@ -20,6 +20,7 @@ from pcdnet.origin import Origin, fingerprint
 from pcdnet.progress import phase, shown
 from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
+from pcdnet.trained import check_own
 from pcdnet.training.backdrop import pixel_noise
 from pcdnet.training.budget import Budget, budget_for
 from pcdnet.training.colours import with_colours
@@ -259,7 +260,8 @@ def _resumed(out: str | Path | None, config: Config | str | None, changes: Mappi
         raise PcdnetError(resume, " needs the folder of the run; give ", Setting("out"))
     if force:
         raise PcdnetError(resume, " goes on with a run and ", anew, " starts it anew; give one of them")
-    run = RunFolder.open(out)
+    check_own(Path(out))
+    run = RunFolder.at(out)
     RunFolder.check_idle(out)
     given = Config.preset(config) if isinstance(config, str) else config or run.config
     for name, asked, stored in given.with_fields(changes).differences(run.config):

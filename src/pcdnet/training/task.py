@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float32
 from numpy.typing import NDArray
 
-from pcdnet.config import Config
+from pcdnet.config import Config, TrainConfig
 from pcdnet.data.opening import split_scenes, to_scenes, training_data, training_view
 from pcdnet.data.sources import usual_preset
 from pcdnet.data.view import UNCHANGED, View
@@ -71,7 +71,7 @@ def prepare(
     wanted = known.model if known is not None else None if start is None else start.config
     # Models of one channel look at grey images; an automatic one takes what there is.
     view = dataclasses.replace(view, grey=view.grey or (wanted is not None and wanted.channels == 1))
-    seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
+    seed = known.train.seed if known is not None else TrainConfig(seed=changes.get("train.seed", 0)).seed
     view = view if settled else training_view(data, view, split=validation is None)
     scenes, valid = _scenes(data, validation, seed, view)
     picture = surfaces = None
