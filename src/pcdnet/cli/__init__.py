@@ -69,7 +69,7 @@ COMMANDS: dict[str, type[Command]] = {
     "data": Data,
 }
 """Every command, by its name."""
-LIGHT = {"data"}
+LIGHT = {"data", "models"}
 """Commands that need no torch, whose import takes longer than anybody waits without a word."""
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 """What the system says of disks that are full, failing or not to be written."""
