@@ -24,6 +24,7 @@ from pcdnet.files import folder, whole_file
 from pcdnet.model.storage import CONFIG, WEIGHTS
 from pcdnet.names import FILE as NAMES
 from pcdnet.origin import FILE as ORIGIN
+from pcdnet.progress import phase
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -154,7 +155,8 @@ def connected() -> HfApi:
 def reported(where: Address) -> Iterator[None]:
     """Whatever the Hub and the way to it say is wrong, in one sentence; the Hub's own words may be anything."""
     try:
-        yield
+        with phase(f"waiting for the Hub, {where}"):
+            yield
     except PcdnetError:
         raise
     except Exception as error:  # of the client, of what it calls, of the system
