@@ -38,7 +38,8 @@ from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import PARTIAL, added_to, content_of, lock, sealed_toml, text_of, whole_file
 from pcdnet.files import folder as made
-from pcdnet.hub import VERDICT, check_kept, fetched, is_address, is_kept
+from pcdnet.hub import VERDICT as VERDICT
+from pcdnet.hub import check_kept, fetched, is_address, is_kept
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, load_words, save_tensors
 from pcdnet.names import FILE as NAMES
