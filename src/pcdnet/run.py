@@ -34,7 +34,10 @@ from pcdnet.config import FIELDS, PRESETS, Config, ModelConfig, checked_value, f
 from pcdnet.data.notes import to_stderr
 from pcdnet.data.opening import held_out_data, open_data, training_data
 from pcdnet.data.sources import TEST_SEED, is_generated
+from pcdnet.data.strip import Strip, open_strip
 from pcdnet.data.view import UNCHANGED, View
+from pcdnet.edits import FOLDER as EDITS
+from pcdnet.edits import Edits
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import PARTIAL, content_of, lock, sealed_toml, text_of, whole_file
 from pcdnet.files import folder as made
@@ -399,6 +402,46 @@ class RunFolder:
         step = -(-view.stride // stride)
         kept = held_out_data(data, count=count * step, seed=seed, view=dataclasses.replace(view, stride=stride))
         return kept.part(slice(None, None, step))
+
+    def strip(self, data: str | Path | None = None) -> Strip:
+        """The pictures of the run's own data, or of others that `data` names, one by one and whole.
+
+        They are looked at as in training, and those that it learned from are among them.
+        """
+        data = self.data if data is None else str(data)
+        return open_strip(data, self.view_of(data))
+
+    @property
+    def edits(self) -> Edits:
+        """What people made of pictures in the browser."""
+        return Edits(self.path / EDITS)
+
+    def hide(self, prototypes: Collection[int], *, hidden: bool = True) -> Names:
+        """Leave the objects of prototypes out of every output, or take them in again.
+
+        Parameters
+        ----------
+        prototypes
+            Some of the run's prototypes.
+        hidden
+            False takes them in again.
+
+        Returns
+        -------
+        Names
+            The names of all prototypes from now on, and which are hidden.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = RunFolder.create(folder, Config(), Origin())
+        ...     sorted(run.hide([3, 1]).hidden), sorted(run.hide([3], hidden=False).hidden)
+        ([1, 3], [1])
+        """
+        names = self.names().hiding(prototypes, hidden=hidden)
+        self.keep_names(names)
+        return names
 
     def view_of(self, data: str | None, view: View = UNCHANGED) -> View:
         """How the run looks at data: as in training, but for what `view` says otherwise.
