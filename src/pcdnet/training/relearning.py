@@ -202,12 +202,8 @@ def candidate_of(run: RunFolder) -> Learned | None:
     if not path.is_file():
         return None
     try:
-        words = json.loads(unsealed_json(text_of(content_of(path))))
-        if not isinstance(words, dict) or words.get("format") != FORMAT:
-            raise ValueError("it is none that learning again made")
-        if words["base"] != _digest(run.path):
-            return None
-        return _from_words(words)
+        base, learned = learned_from(text_of(content_of(path)))
+        return learned if base == _digest(run.path) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise PcdnetError(f"cannot read {path}: {reason}; learn again") from None
@@ -317,7 +313,14 @@ def _digest(folder: Path) -> str:
     return hashlib.sha256(content_of(folder / WEIGHTS, _LARGEST_WEIGHTS)).hexdigest()
 
 
-def _from_words(words: dict[str, Any]) -> Learned:
+def learned_from(text: str) -> tuple[str, Learned]:
+    """What a candidate says of itself: the digest of the weights that it came from, and what was learned.
+
+    What nobody wrote is one of the errors of Python's own types.
+    """
+    words = json.loads(unsealed_json(text))
+    if not isinstance(words, dict) or words.get("format") != FORMAT or not isinstance(words["base"], str):
+        raise ValueError("it is none that learning again made")
     pair = [_measured(words[name]) for name in ("before", "after")]
     numbers, shift, reasons = words["numbers"], words["shift"], words["reasons"]
     if not isinstance(reasons, list) or not all(isinstance(each, str) for each in reasons):
@@ -326,8 +329,8 @@ def _from_words(words: dict[str, Any]) -> Learned:
         raise ValueError("it does not say what prototypes became")
     if len(shift) != 2 or not all(type(each) is int for each in shift):
         raise ValueError("it does not say how frames grew")
-    return Learned(
-        before=pair[0], after=pair[1], reasons=tuple(reasons), numbers=dict(map(tuple, numbers)), shift=tuple(shift)
+    return words["base"], Learned(
+        before=pair[0], after=pair[1], reasons=tuple(reasons), numbers=dict(numbers), shift=(shift[0], shift[1])
     )
 
 
