@@ -30,6 +30,7 @@ from pcdnet.names import Names
 from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.succession import CANDIDATE, discard
+from pcdnet.training.colours import with_colours
 from pcdnet.training.correction import Correction, correct
 from pcdnet.training.diagnosis import diagnose
 from pcdnet.training.evaluation import evaluate
@@ -167,6 +168,8 @@ def learn_again(
         )
         best.values, best.learned_size = former.values, former.learned_size
         names = dataclasses.replace(start.names, colours=best.names.colours)
+        if len(set(names)) < len(names):  # prototypes of one name come in the same colours
+            names = with_colours(best, scenes.images, names)
         judged = RunFolder.at(run.path / CANDIDATE).verdict()  # by the same images
         assert judged is not None, "training ends with it"
         learned = Learned(
