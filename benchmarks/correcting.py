@@ -127,12 +127,7 @@ def f1(folder: Path, pictures: Pictures) -> float:
 def corrected(process: Process, pictures: Pictures) -> float:
     """Do what a person would do, by the server's routes; the seconds that learning again took."""
     with httpx.Client(base_url=process.site, timeout=120) as client:
-        for kind in (1, 2, 5):
-            number, box = _example(pictures, kind)
-            message = {"picture": number, "box": box, "name": KINDS[kind]}
-            client.post("/api/corrections", json=message).raise_for_status()
-        client.post("/api/corrections", json={"remove": 2}).raise_for_status()
-        client.put("/api/kinds", json={"prototypes": [0, 1], "name": KINDS[0]}).raise_for_status()
+        corrections(client, pictures)
         start = time.perf_counter()
         client.post("/api/learning", json={"minutes": MINUTES}).raise_for_status()
         while (told := client.get("/api/learning").raise_for_status().json())["state"] == "running":
@@ -142,6 +137,16 @@ def corrected(process: Process, pictures: Pictures) -> float:
             raise RuntimeError(f"learning again ended as {told['state']}: {told['message']}")
         client.post("/api/learning/adopt").raise_for_status()
     return seconds
+
+
+def corrections(client: httpx.Client, pictures: Pictures) -> None:
+    """What is wrong, as a person shows it."""
+    for kind in (1, 2, 5):
+        number, box = _example(pictures, kind)
+        message = {"picture": number, "box": box, "name": KINDS[kind]}
+        client.post("/api/corrections", json=message).raise_for_status()
+    client.post("/api/corrections", json={"remove": 2}).raise_for_status()
+    client.put("/api/kinds", json={"prototypes": [0, 1], "name": KINDS[0]}).raise_for_status()
 
 
 def correct_one(seed: int) -> dict[str, Any]:
