@@ -1,16 +1,19 @@
-"""Pictures of the README: the method in one diagram, and the viewer.
+"""Pictures of the README and the docs: the method in one diagram, the viewer, and a report.
 
 usage: python -m benchmarks.pictures method
        python -m benchmarks.pictures viewer RUN [--data DATA]
+       python -m benchmarks.pictures report RUN [--data DATA]
 
 `method` draws a generated scene on its way through the model, with the true prototypes. `viewer` starts `pcdnet serve`
-for a run and takes a screenshot of the whole window with a browser (Chromium).
+for a run and takes a screenshot of the whole window with a browser (Chromium). `report` writes the report of a run and
+takes screenshots of its top and of its kinds.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -19,6 +22,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
+import pcdnet
 from benchmarks.serve import serving
 from pcdnet.colours import instance_colours
 from pcdnet.config import Config
@@ -30,11 +34,15 @@ from pcdnet.model.network import PCDNet
 from pcdnet.run import RunFolder
 from pcdnet.serve.workbench import Workbench
 
+REPORTED = 200
+"""Scenes that the report is about."""
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 SCENE = 3
 """Which generated scene is shown."""
 WINDOW = {"width": 1280, "height": 1070}
 """Pixels of the browser's window."""
+PAGE = {"width": 1100, "height": 900}
+"""The same for the report."""
 
 
 def method(path: Path) -> None:
@@ -98,17 +106,34 @@ def viewer(run: Path, data: str | None, path: Path) -> None:
         browser.close()
 
 
+def of_report(run: Path, data: str | None, folder: Path) -> None:
+    """Take pictures of the report of a run: what it begins with, and the table and plots of kinds."""
+    from playwright.sync_api import sync_playwright
+
+    with TemporaryDirectory() as scratch, sync_playwright() as play:
+        page = pcdnet.report(run, data, out=Path(scratch) / "report.html", count=REPORTED).path
+        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        window = browser.new_page(viewport=PAGE)  # type: ignore[arg-type]
+        window.goto(page.as_uri())
+        window.screenshot(path=str(folder / "report.png"))
+        window.locator("#kinds").screenshot(path=str(folder / "report-kinds.png"))
+        browser.close()
+
+
 def main() -> None:
     """Make one of the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("method")
-    shot = commands.add_parser("viewer")
-    shot.add_argument("run", type=Path)
-    shot.add_argument("--data")
+    for name in ("viewer", "report"):
+        shot = commands.add_parser(name)
+        shot.add_argument("run", type=Path)
+        shot.add_argument("--data")
     options = parser.parse_args()
     if options.command == "method":
         method(PICTURES / "method.png")
+    elif options.command == "report":
+        of_report(options.run, options.data, PICTURES)
     else:
         viewer(options.run, options.data, PICTURES / "viewer.png")
 
