@@ -34,6 +34,8 @@ MISTAKES: dict[str, list[str]] = {
     "serve": ["file", "--port", "0"],
     "merge": ["file", "0", "1"],
     "models": ["file"],
+    "hide": ["file", "0"],
+    "learn-again": ["file"],
     "export": ["file", "--onnx", "a.onnx"],
     "bench": ["file"],
     "data": ["tetrominoes", "--out", "file"],

@@ -28,6 +28,8 @@ from pcdnet.cli.export import Export
 from pcdnet.cli.figure import DrawFigure
 from pcdnet.cli.gather import Gather
 from pcdnet.cli.help import as_plain_help, helped, overview, unknown_command, wants_help
+from pcdnet.cli.hide import Hide
+from pcdnet.cli.learn_again import LearnAgain
 from pcdnet.cli.merge import Merge
 from pcdnet.cli.models import Models
 from pcdnet.cli.push import Push
@@ -63,6 +65,8 @@ COMMANDS: dict[str, type[Command]] = {
     "figure": DrawFigure,
     "serve": Serve,
     "merge": Merge,
+    "hide": Hide,
+    "learn-again": LearnAgain,
     "models": Models,
     "export": Export,
     "push": Push,
