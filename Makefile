@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test demo bench results results-quick drills fuzz format clean
+.PHONY: help test demo bench models results results-quick drills fuzz format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 15
@@ -29,6 +29,9 @@ demo: $(READY)  ## learn the objects of generated scenes in minutes; results in 
 
 bench: $(READY)  ## measure the speed
 	$(BIN)/python -m benchmarks.speed
+
+models: $(READY)  ## train the models that come with the package anew, score them and write their cards (minutes)
+	$(BIN)/python -m benchmarks.trained
 
 results: $(READY)  ## measure what has no figures of this code yet (hours) and write docs/results.md
 	$(BIN)/python -m benchmarks.run

@@ -72,15 +72,15 @@ PATHS: tuple[str, ...] = (
     "/favicon.ico",
     "/openapi.json",
     "/api/model",
-    "/api/samples",
-    "/api/samples/0",
+    "/api/pictures",
+    "/api/pictures/0",
     "/api/names",
 )
 PATHS += ("/api/names/0", "/api/decompose", "/api/render", "/api/inspect", "/api/export", "/static/page.js", "/nothing")
 PATHS += (
-    "/api/samples/-1",
-    "/api/samples/x",
-    "/api/samples/9e9",
+    "/api/pictures/-1",
+    "/api/pictures/x",
+    "/api/pictures/9e9",
     "/static/../app.py",
     "/static/%00",
     "/static/" + "a" * 300,
@@ -123,7 +123,7 @@ def seeds() -> Sequence[bytes]:
     return [
         *(_asked("GET", path) for path in PATHS),
         _asked("PUT", "/api/names/3", {"name": "L"}),
-        _asked("POST", "/api/decompose", {"sample": 1}),
+        _asked("POST", "/api/decompose", {"picture": 1}),
         _asked("POST", "/api/decompose", {"image": _array(image), "name": "x", "fit": True}),
         _asked("POST", "/api/decompose", whole + "--b--\r\n", content_type=multipart),
         _asked("POST", "/api/render", scene),
@@ -142,7 +142,7 @@ def mutate(content: bytes, rng: Random) -> bytes:
                 asked["method"] = rng.choice(METHODS)
             case 1:
                 asked["path"] = rng.choice(
-                    (rng.choice(PATHS), f"/api/names/{rng.choice(ODD)}", f"/api/samples/{rng.choice(ODD)}")
+                    (rng.choice(PATHS), f"/api/names/{rng.choice(ODD)}", f"/api/pictures/{rng.choice(ODD)}")
                 )
             case 2:
                 asked["query"] = rng.choice(("token=", "token=x", "%ff=%00", "a" * 5000, "&&=;", "number=1"))
@@ -160,7 +160,7 @@ def mutate(content: bytes, rng: Random) -> bytes:
             case _ if asked["body"] is not None:
                 asked["body"] = changed_value(asked["body"], rng)
             case _:
-                asked["body"] = rng.choice((*DEEP[:3], "{}", "null", {"sample": 0}))
+                asked["body"] = rng.choice((*DEEP[:3], "{}", "null", {"picture": 0}))
     return json.dumps(asked).encode()
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pcdnet.output.study import study_report
     from pcdnet.run import RunFolder, load
     from pcdnet.scene import Scene, Scenes
+    from pcdnet.trained import Card, models
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
     from pcdnet.training.tuning import tune
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "Card": "trained",
     "Config": "config",
     "Decomposition": "decomposition",
     "ModelConfig": "config",
@@ -49,6 +51,7 @@ _HOMES = {
     "gather": "output.gather",
     "judge": "training.verdict",
     "load": "run",
+    "models": "trained",
     "report": "output.report",
     "runs": "output.runs",
     "study_report": "output.study",
@@ -56,6 +59,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Card",
     "Config",
     "Decomposition",
     "ModelConfig",
@@ -77,6 +81,7 @@ __all__ = [
     "gather",
     "judge",
     "load",
+    "models",
     "report",
     "runs",
     "study_report",

@@ -29,12 +29,15 @@ from typing import Any
 
 from torch import Tensor
 
-from pcdnet import history
+from pcdnet import history, trained
 from pcdnet.config import FIELDS, PRESETS, Config, ModelConfig, checked_value, flags
 from pcdnet.data.notes import to_stderr
 from pcdnet.data.opening import held_out_data, open_data, training_data
 from pcdnet.data.sources import TEST_SEED, is_generated
+from pcdnet.data.strip import Strip, open_strip
 from pcdnet.data.view import UNCHANGED, View
+from pcdnet.edits import FOLDER as EDITS
+from pcdnet.edits import Edits
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import PARTIAL, content_of, lock, sealed_toml, text_of, whole_file
 from pcdnet.files import folder as made
@@ -91,6 +94,8 @@ class RunFolder:
         killed before the run was one does not count.
         """
         path = Path(path)
+        if trained.is_trained(path):
+            raise PcdnetError(f"{path} comes with pcdnet and stays as it is; choose another ", Setting("out"))
         names = _names_in(path)
         if not names or (names <= {CONFIG, ORIGIN} and not (path / CONFIG).exists()):
             return path
@@ -139,15 +144,26 @@ class RunFolder:
 
     @staticmethod
     def open(path: str | Path | RunFolder) -> RunFolder:
-        """An existing run, or a model that was saved from Python; one that is open already stays so."""
+        """An existing run, a model that was saved from Python, or one that comes with the package, by its name.
+
+        A run that is open already stays so. A folder of the name of a trained model comes first if it is a run.
+        """
         if isinstance(path, RunFolder):
             return path
         path = Path(path)
-        try:
-            if not (path / CONFIG).is_file():
-                raise PcdnetError(f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made")
-        except OSError as error:
-            raise PcdnetError(f"{str(path)[:200]} cannot be read ({error.strerror}); give another folder") from None
+        if str(path) in trained.NAMES and not _is_run(path):
+            return RunFolder.at(trained.HOME / path)
+        return RunFolder.at(path)
+
+    @staticmethod
+    def at(path: str | Path) -> RunFolder:
+        """The run in this very folder."""
+        path = Path(path)
+        if not _is_run(path):
+            raise PcdnetError(
+                f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made, or the name of a "
+                f"trained model ({', '.join(trained.NAMES)})"
+            )
         origin = Origin()
         if (path / ORIGIN).is_file():
             try:
@@ -158,8 +174,8 @@ class RunFolder:
                     f"cannot read {path / ORIGIN}: {reason}; delete it, and name the data with ", Setting("data")
                 ) from None
         # A model that was saved from Python has no other section than `model`; a training has all of them.
-        trained = any((path / name).exists() for name in (ORIGIN, STATE, METRICS))
-        sections = ("model", "loss", "train") if trained else ("model",)
+        whole = any((path / name).exists() for name in (ORIGIN, STATE, METRICS))
+        sections = ("model", "loss", "train") if whole else ("model",)
         return RunFolder(path, Config.load(path / CONFIG, complete=sections), origin)
 
     @property
@@ -197,8 +213,45 @@ class RunFolder:
 
     @property
     def report(self) -> Path:
-        """Where the report is, or will be."""
-        return self.path / REPORT
+        """Where the report is, or will be; that of a trained model is written where the user is."""
+        return Path(f"{self.path.name}-{REPORT}") if self.is_trained else self.path / REPORT
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether this is a model that comes with the package, which stays as it is."""
+        return trained.is_trained(self.path)
+
+    @property
+    def samples(self) -> Path | None:
+        """Pictures to try it on that come with a trained model; None of any other run."""
+        return trained.HOME / self.path.name / trained.SAMPLES if self.is_trained else None
+
+    def check_own(self) -> None:
+        """Refuse to change a model that comes with the package."""
+        if self.is_trained:
+            name = self.path.name
+            raise PcdnetError(
+                f"{name} comes with pcdnet and stays as it is; copy it with `pcdnet models {name} --out FOLDER`, and "
+                f"change the copy"
+            )
+
+    def copy(self, to: str | Path) -> RunFolder:
+        """A copy of the run in another folder, which must be free, without what training needs to go on.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     RunFolder.open("tetrominoes").copy(f"{folder}/mine").is_trained
+        False
+        """
+        to = RunFolder.check_free(to)
+        # The configuration comes last: a folder without one is no run.
+        for name in (ORIGIN, NAMES, VERDICT, METRICS, WEIGHTS, CONFIG):
+            if (self.path / name).is_file():
+                with whole_file(made(to) / name, "choose another ", Setting("out"), durable=True) as file:
+                    file.write(content_of(self.path / name))
+        return RunFolder.at(to)
 
     @property
     def data(self) -> str:
@@ -346,6 +399,7 @@ class RunFolder:
     def keep_names(self, names: Names) -> None:
         """Keep these names and colours."""
         if names != self.names():
+            self.check_own()
             names.write(self.path)
 
     def merge(self, prototypes: Collection[int], name: str | None = None) -> Names:
@@ -400,6 +454,46 @@ class RunFolder:
         kept = held_out_data(data, count=count * step, seed=seed, view=dataclasses.replace(view, stride=stride))
         return kept.part(slice(None, None, step))
 
+    def strip(self, data: str | Path | None = None) -> Strip:
+        """The pictures of the run's own data, or of others that `data` names, one by one and whole.
+
+        They are looked at as in training, and those that it learned from are among them.
+        """
+        data = self.data if data is None else str(data)
+        return open_strip(data, self.view_of(data))
+
+    @property
+    def edits(self) -> Edits:
+        """What people made of pictures in the browser."""
+        return Edits(self.path / EDITS)
+
+    def hide(self, prototypes: Collection[int], *, hidden: bool = True) -> Names:
+        """Leave the objects of prototypes out of every output, or take them in again.
+
+        Parameters
+        ----------
+        prototypes
+            Some of the run's prototypes.
+        hidden
+            False takes them in again.
+
+        Returns
+        -------
+        Names
+            The names of all prototypes from now on, and which are hidden.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = RunFolder.create(folder, Config(), Origin())
+        ...     sorted(run.hide([3, 1]).hidden), sorted(run.hide([3], hidden=False).hidden)
+        ([1, 3], [1])
+        """
+        names = self.names().hiding(prototypes, hidden=hidden)
+        self.keep_names(names)
+        return names
+
     def view_of(self, data: str | None, view: View = UNCHANGED) -> View:
         """How the run looks at data: as in training, but for what `view` says otherwise.
 
@@ -419,7 +513,8 @@ class RunFolder:
     def command(self) -> str:
         """The command line that trains the same again: the nearest preset, and what differs from it."""
         origin, (preset, changes) = self.origin, self.nearest_preset()
-        settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA", "out": str(self.path)}
+        settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA"}
+        settings["out"] = f"runs/{self.path.name}" if self.is_trained else str(self.path)
         settings |= {"seed": self.config.train.seed, "minutes": origin.minutes}
         settings |= {f.name: getattr(origin.view, f.name) for f in dataclasses.fields(View)}
         usual = {f.name: f.default for f in dataclasses.fields(View)} | {"minutes": None}
@@ -456,7 +551,7 @@ def load(folder: str | Path, device: str = "cpu") -> PCDNet:
     Parameters
     ----------
     folder
-        Folder of a run or of a saved model.
+        Folder of a run or of a saved model, or the name of a trained model; see `pcdnet.models`.
     device
         Where to compute: `cpu`, `cuda`, ...
 
@@ -472,8 +567,18 @@ def load(folder: str | Path, device: str = "cpu") -> PCDNet:
     Traceback (most recent call last):
         ...
     pcdnet.errors.PcdnetError: runs/missing is no run: it holds no config.toml; ...
+    >>> pcdnet.load("letters")
+    PCDNet(...)
     """
     return RunFolder.open(folder).load_model(device)
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a folder holds a run."""
+    try:
+        return (path / CONFIG).is_file()
+    except OSError as error:
+        raise PcdnetError(f"{str(path)[:200]} cannot be read ({error.strerror}); give another folder") from None
 
 
 def _noted(words: Mapping[str, str], name: str) -> Any:

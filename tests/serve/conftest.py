@@ -14,6 +14,7 @@ from benchmarks.serve import serving
 from pcdnet.config import Background, Config, ModelConfig
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
+from pcdnet.data.strip import SceneStrip
 from pcdnet.origin import Origin
 from pcdnet.run import load
 from pcdnet.scene import Scenes
@@ -23,12 +24,14 @@ from tests.runs import run_of, true_run
 
 
 def make_workbench(run: Path) -> Workbench:
-    """The workbench of a run on Tetrominoes, with six samples."""
-    return Workbench(folder=run, model=load(run), samples=open_data("tetrominoes", count=6, seed=TEST_SEED))
+    """The workbench of a run on Tetrominoes, with six pictures."""
+    return Workbench(
+        folder=run, model=load(run), pictures=SceneStrip(open_data("tetrominoes", count=6, seed=TEST_SEED))
+    )
 
 
 def make_grey_workbench(folder: Path) -> Workbench:
-    """The workbench of a grey model with soft masks and a background, and with three samples."""
+    """The workbench of a grey model with soft masks and a background, and with three pictures."""
     rng = torch.Generator().manual_seed(5)
     bank = random_bank(rng, 4, (12, 10), (1, 40, 56), torch.float32)
     config = ModelConfig(
@@ -43,11 +46,11 @@ def make_grey_workbench(folder: Path) -> Workbench:
     run = run_of(folder, bank, Config(model=config), Origin())
     images = torch.stack([random_scene(rng, bank, (40, 56), 1, 4, 0.0) for _ in range(3)])
     pixels = (255 * images).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
-    return Workbench(folder=folder, model=run.load_model(), samples=Scenes(images=pixels, name="grey"))
+    return Workbench(folder=folder, model=run.load_model(), pictures=SceneStrip(Scenes(images=pixels, name="grey")))
 
 
 def make_own_workbench(folder: Path, kind: Background) -> Workbench:
-    """The workbench of a grey model whose backgrounds differ from picture to picture, and with three samples.
+    """The workbench of a grey model whose backgrounds differ from picture to picture, and with three pictures.
 
     Behind their objects are parts of one large picture: a slow slope or, for a camera to know its way, noise.
     """
@@ -69,7 +72,7 @@ def make_own_workbench(folder: Path, kind: Background) -> Workbench:
     pixels = (255 * images).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
     learned = dataclasses.replace(bank, background=whole if kind == "moving" else None)
     run = run_of(folder, learned, Config(model=config), Origin())
-    return Workbench(folder=folder, model=run.load_model(), samples=Scenes(images=pixels, name=kind))
+    return Workbench(folder=folder, model=run.load_model(), pictures=SceneStrip(Scenes(images=pixels, name=kind)))
 
 
 @pytest.fixture(scope="package")

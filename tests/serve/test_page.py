@@ -137,11 +137,11 @@ def assert_server_agrees(page: Any) -> None:
 
 def test_an_uploaded_picture_is_decomposed(visit: Any, workbench: Workbench) -> None:
     page = visit()
-    content = workbench.sample_file(4)
+    content = workbench.browsing.file(4)
     with page.expect_response("**/api/decompose"):
         page.set_input_files("#file", {"name": "mine.png", "mimeType": "image/png", "buffer": content})
     wait(page, "pcdnet.scene.name === 'mine.png'")
-    found = workbench.model.decompose(workbench.sample(4))
+    found = workbench.model.decompose(workbench.browsing.pixels(4))
     assert [thing["position"] for thing in objects(page)] == found.positions.tolist()
     assert page.locator("#objects .row").count() == len(found)
     assert page.locator(".views canvas").count() == 5
@@ -152,7 +152,7 @@ def test_a_large_picture_is_shown_smaller_and_cannot_be_edited(visit: Any, workb
     page, buffer = visit(), io.BytesIO()
     sheet = np.zeros((700, 900, 3), np.uint8)
     for row, column in ((40, 50), (600, 800)):
-        sheet[row : row + 35, column : column + 35] = workbench.sample(4)
+        sheet[row : row + 35, column : column + 35] = workbench.browsing.pixels(4)
     Image.fromarray(sheet).save(buffer, "png")
     page.set_input_files("#file", {"name": "large.png", "mimeType": "image/png", "buffer": buffer.getvalue()})
     wait(page, "pcdnet.scene.name === 'large.png'")

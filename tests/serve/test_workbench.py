@@ -36,7 +36,7 @@ def test_without_its_data_a_run_is_served_without_samples(known: bool, tmp_path:
     assert workbench.size is None
     assert workbench.describe(renaming=True).use is None
     with pytest.raises(PcdnetError, match="there is no sample 0; there are 0"):
-        workbench.sample(0)
+        workbench.browsing.pixels(0)
     with pytest.raises(PcdnetError, match="gone.npz"):
         Workbench.for_run(run, gone)
 

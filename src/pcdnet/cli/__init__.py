@@ -28,6 +28,7 @@ from pcdnet.cli.figure import DrawFigure
 from pcdnet.cli.gather import Gather
 from pcdnet.cli.help import as_plain_help, essentials, overview, unknown_command, wants_the_essentials
 from pcdnet.cli.merge import Merge
+from pcdnet.cli.models import Models
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.runs import Runs
 from pcdnet.cli.serve import Serve
@@ -59,6 +60,7 @@ COMMANDS: dict[str, type[Command]] = {
     "figure": DrawFigure,
     "serve": Serve,
     "merge": Merge,
+    "models": Models,
     "export": Export,
     "bench": Bench,
     "data": Data,

@@ -20,7 +20,12 @@ _SCENES = f"{usable()}."
 _TRUTH = "A folder may hold its ground truth in annotations.json (COCO)."
 
 RunArgument = Annotated[
-    tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN", help="Folder of a run, as `pcdnet train --out` makes it.")
+    tyro.conf.Positional[Path],
+    tyro.conf.arg(
+        metavar="RUN",
+        help="Folder of a run, as `pcdnet train --out` makes it, or the name of a trained model, as `pcdnet models` "
+        "lists them.",
+    ),
 ]
 TrainingData = Annotated[
     str | None,

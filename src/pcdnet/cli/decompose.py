@@ -19,7 +19,8 @@ Paths = Annotated[
     tyro.conf.arg(
         metavar="PATH...",
         help=f"What to decompose: {usable(FILES)}, a quoted pattern such as 'photos/*.png', or - for one picture on "
-        f"standard input.",
+        f"standard input. A trained model needs none: it comes with some pictures of its own.",
+        help_behavior_hint="",
     ),
 ]
 Formats = Annotated[
@@ -54,7 +55,7 @@ class Decompose:
 
     folder: RunArgument
 
-    paths: Paths
+    paths: Paths = ()
 
     out: Path
     """Folder for the results. Asked again, what is done there already is not done again."""
@@ -92,7 +93,7 @@ class Decompose:
         run = RunFolder.open(self.folder)
         done = decompose_files(
             run,
-            self.paths,
+            self.paths or (str(run.samples),) * (run.samples is not None),
             self.out,
             formats=self.format,
             resize=self.resize,

@@ -10,7 +10,10 @@ from typing import Any, get_type_hints
 import tyro
 
 TASKS: dict[str, dict[str, str]] = {
-    "try it": {"demo": "pcdnet demo"},
+    "try it": {
+        "models": "pcdnet models",
+        "demo": "pcdnet demo",
+    },
     "learn": {
         "train": "pcdnet train --data photos --out runs/mine",
         "tune": "pcdnet tune --data photos --out studies/mine --minutes 2",

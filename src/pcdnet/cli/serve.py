@@ -62,7 +62,7 @@ class Serve:
         token, hosts = None if secret is None else Token(secret), known_hosts(self.host, self.allow_host)
         with bind(self.host, self.port) as bound:
             workbench = Workbench.for_run(RunFolder.open(self.folder), self.data, self.device)
-            if workbench.samples is None:
+            if workbench.pictures is None:
                 print(f"note: {self.folder} has no images to begin with; name some with --data", file=sys.stderr)
             local = is_local(self.host)
             if not local:

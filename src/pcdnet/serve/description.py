@@ -11,7 +11,7 @@ from pydantic.json_schema import models_json_schema
 from pcdnet.serve import messages
 
 _REFERENCE = "#/components/schemas/{model}"
-_READ = (messages.Picture, messages.Sample, messages.Scene, messages.Question, messages.Export, messages.Name)
+_READ = (messages.Picture, messages.Numbered, messages.Scene, messages.Question, messages.Export, messages.Name)
 _UPLOAD: dict[str, Any] = {
     "type": "object",
     "required": ["image"],
@@ -31,7 +31,7 @@ def in_json(*kinds: type[BaseModel]) -> dict[str, Any]:
 
 def decomposable() -> dict[str, Any]:
     """What `decompose` takes."""
-    extra = in_json(messages.Picture, messages.Sample)
+    extra = in_json(messages.Picture, messages.Numbered)
     form = {"multipart/form-data": {"schema": _UPLOAD}}
     return {"requestBody": {"required": True, "content": {**form, **extra["requestBody"]["content"]}}}
 

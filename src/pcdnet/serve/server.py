@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import uvicorn
@@ -54,9 +54,10 @@ def address(bound: socket.socket) -> str:
 class Server(uvicorn.Server):
     """A server that ends on Ctrl-C and SIGTERM alike: soon, quietly and with success, whoever is waiting."""
 
-    def __init__(self, config: uvicorn.Config, desk: Desk) -> None:
+    def __init__(self, config: uvicorn.Config, desk: Desk, end: Callable[[], None]) -> None:
+        """`end` ends what goes on in the background."""
         super().__init__(config)
-        self._desk = desk
+        self._desk, self._end = desk, end
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End; who is waiting gets an answer that says so, if he takes it at once."""
@@ -65,7 +66,9 @@ class Server(uvicorn.Server):
         await closing
 
     async def _close(self) -> None:
+        ending = asyncio.get_running_loop().run_in_executor(None, self._end)
         await self._desk.close()
+        await ending
         await asyncio.sleep(LAST_WORDS)
         for connection in list(self.server_state.connections):
             connection.transport.abort()
@@ -97,7 +100,7 @@ def make_server(app: FastAPI) -> Server:
         ws="none",
         timeout_graceful_shutdown=3,
     )
-    return Server(config, app.state.desk)
+    return Server(config, app.state.desk, app.state.close)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -238,7 +238,7 @@ def _resumed(out: str | Path | None, config: Config | str | None, changes: Mappi
         raise PcdnetError(resume, " needs the folder of the run; give ", Setting("out"))
     if force:
         raise PcdnetError(resume, " goes on with a run and ", anew, " starts it anew; give one of them")
-    run = RunFolder.open(out)
+    run = RunFolder.at(out)
     RunFolder.check_idle(out)
     given = Config.preset(config) if isinstance(config, str) else config or run.config
     for name, asked, stored in given.with_fields(changes).differences(run.config):
