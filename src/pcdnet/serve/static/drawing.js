@@ -117,7 +117,8 @@ export class Drawing {
   // One pixel further, or larger; the first time the box comes up in the middle.
   #move(by, sizing) {
     const { size, bank } = this.scene;
-    const usual = [bank.h, bank.w].map((length, axis) => within(Math.round(0.7 * length), LEAST, size[axis]));
+    const mean = (axis) => bank.boxes.reduce((sum, box) => sum + box[2 + axis] - box[axis], 0) / bank.P;
+    const usual = [0, 1].map((axis) => within(Math.round(mean(axis)), LEAST, size[axis]));
     const box = this.box ? [...this.box] : [...usual.map((length, axis) => (size[axis] - length) >> 1), ...usual];
     for (const axis of [0, 1]) {
       if (!this.box) break;

@@ -154,7 +154,7 @@ export class Kinds {
     const [here, folder] = [make("b", { class: "number" }), make("b", { class: "number" })];
     const bar = make("meter", { min: 0, max: 1, value: 0, "aria-hidden": "true" });
     const numbers = make("span", { class: "kind-numbers" });
-    for (const [value, words] of [[here, "here"], [folder, "in the folder"]]) {
+    for (const [value, words] of [[here, "here"], [folder, "folder"]]) {
       const one = make("span");
       one.append(value, make("small", {}, words));
       numbers.append(one);

@@ -133,9 +133,10 @@ function figures(before, after) {
   for (const [key, words, write, sense] of FIGURES) {
     if ([before?.[key], after?.[key]].some((value) => value === null || value === undefined)) continue;
     const row = make("tr");
-    const change = sense * (after[key] - before[key]);
-    row.append(make("th", { scope: "row" }, words), make("td", {}, write(before[key])));
-    row.append(make("td", { class: change > 0 ? "better" : change < 0 ? "worse" : "" }, write(after[key])));
+    const change = after[key] - before[key];
+    const cell = make("td", { class: sense * change > 0 ? "better" : sense * change < 0 ? "worse" : "" }, write(after[key]));
+    if (sense && change) cell.append(make("small", { "aria-hidden": "true" }, change > 0 ? " ▲" : " ▼"));
+    row.append(make("th", { scope: "row" }, words), make("td", {}, write(before[key])), cell);
     table.append(row);
   }
   return table;

@@ -43,6 +43,7 @@ export class Strip {
     this.count = count;
     this.#blocks.set(0, pictures);
     this.place.hidden = find("going").hidden = count === 0;
+    this.source = source;
     this.place.title = source;
     this.inner.style.width = `${count * SLOT}px`;
     find("number").max = count - 1;
@@ -167,7 +168,8 @@ export class Strip {
     const entry = this.entry(n);
     const words = entry?.name || `picture ${n}`;
     const objects = entry?.objects ?? null;
-    name.textContent = words;
+    // What all names begin with would be all that is read of them.
+    name.textContent = this.source && words.startsWith(this.source) ? words.slice(this.source.length) : words;
     badge.textContent = objects ?? "";
     element.title = entry?.problem ?? words;
     element.classList.toggle("edited", Boolean(entry?.edited));
