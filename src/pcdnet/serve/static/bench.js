@@ -18,7 +18,9 @@ export class Bench {
     this.guests = [];
     this.own = new Map(); // edits of the strip's pictures that the server does not keep
     this.scene.listen(() => this.#changed());
-    find("discard").addEventListener("click", () => this.scene.discard());
+    find("discard").addEventListener("click", async () => {
+      if (await sure("The edits of this picture give way to what was found.", "Discard them")) this.scene.discard();
+    });
     addEventListener("beforeunload", (event) => this.unsaved && event.preventDefault());
   }
 
