@@ -34,7 +34,7 @@ class Watch:
         """A new window."""
         context = self._browser.new_context(viewport=NARROW if narrow else WIDE, has_touch=narrow)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("pageerror", lambda error: self.troubles.append(str(error)))
         page.on("console", self._noted)
@@ -52,7 +52,7 @@ class Watch:
 
 def wait(page: Any, condition: str) -> None:
     """Until a condition in the page holds; the browser's own way needs eval, which the page forbids."""
-    for _ in range(300):
+    for _ in range(1500):
         if page.evaluate(condition):
             return
         page.wait_for_timeout(30)

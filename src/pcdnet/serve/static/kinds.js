@@ -108,8 +108,9 @@ export class Kinds {
       this.#rows.set(kind.name, row);
       if (list.children[at] !== row.item) list.insertBefore(row.item, list.children[at] ?? null);
       row.item.classList.toggle("off", kind.hidden);
-      row.hide.setAttribute("aria-pressed", String(kind.hidden));
       row.hide.textContent = kind.hidden ? "Show" : "Hide";
+      row.hide.title = `${row.hide.textContent} ${kind.name}`;
+      row.hide.setAttribute("aria-label", row.hide.title);
       row.folder.textContent = this.state.done ? kind.objects.toLocaleString("en") : "–";
       row.folder.title = this.state.done ? `in ${counted(kind.pictures, "picture")}` : "not counted yet";
       row.bar.value = kind.objects / most;
