@@ -459,6 +459,8 @@ class RunFolder:
 
         They are looked at as in training, and those that it learned from are among them.
         """
+        if data is None and self.samples is not None:
+            return open_strip(self.samples)
         data = self.data if data is None else str(data)
         return open_strip(data, self.view_of(data))
 

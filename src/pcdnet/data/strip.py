@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import UInt8
 
-from pcdnet.data import folder
+from pcdnet.data import folder as folders
 from pcdnet.data.decoding import header_of, pixels_of
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED, is_generated, source_of
@@ -27,6 +27,7 @@ MOST_FRAMES = 20_000
 """Pictures of a film, or of another file of many, that are looked at."""
 
 
+@runtime_checkable
 class Strip(Protocol):
     """Pictures in an order, of which each has a name that no other has."""
 
@@ -51,7 +52,7 @@ class FolderStrip:
     """The pictures of a folder, or of the folders in it, each whole and read when it is asked for."""
 
     folder: Path
-    pages: tuple[folder.Page, ...]
+    pages: tuple[folders.Page, ...]
     view: View = UNCHANGED
 
     @property
@@ -69,12 +70,12 @@ class FolderStrip:
     def size(self, number: int) -> tuple[int, int]:
         """Height and width in which it is seen."""
         page = self.pages[number]
-        return self.view.size(folder.one(self.folder, page, header_of).size, page.label)
+        return self.view.size(folders.one(self.folder, page, header_of).size, page.label)
 
     def pixels(self, number: int) -> UInt8[np.ndarray, "H W C"]:
         """The picture as it is seen."""
         page = self.pages[number]
-        return self.view.image(folder.one(self.folder, page, pixels_of), page.label)
+        return self.view.image(folders.one(self.folder, page, pixels_of), page.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def open_strip(name: str | Path, view: View = UNCHANGED) -> Strip:
     """
     source = source_of(name)
     if source is not None and source.name == "folder" and "://" not in str(name):
-        pages = folder.every_page(Path(name))[view.chosen(None)]
+        pages = folders.every_page(Path(name))[view.chosen(None)]
         return FolderStrip(Path(name), tuple(pages), replace(view, tiles=0, stride=1))
     if is_generated(name):
         return SceneStrip(open_data(name, count=GENERATED_PICTURES, seed=TEST_SEED, view=replace(view, stride=1)))

@@ -41,7 +41,7 @@ class Results:
     """Channels of the images, and so of the colours."""
 
     def named(self) -> Iterator[Record]:
-        """The records, in which every object has its kind and the kind's name; those of hidden prototypes are left out."""
+        """The records, in which every object has its kind and the kind's name, but for those of hidden prototypes."""
         count, hidden = len(self.kinds.names), self.kinds.names.hidden
         for record in self.records:
             things = record["objects"]

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 
 import pcdnet
@@ -23,8 +22,8 @@ from pcdnet.serve.access import LOCAL_HOSTS, Token
 from pcdnet.serve.complaints import MISTAKES, complain_in_sentences
 from pcdnet.serve.description import decomposable, describe_requests, in_json
 from pcdnet.serve.desk import Desk, Large
-from pcdnet.serve.guard import Guard
 from pcdnet.serve.folder_routes import add_folder
+from pcdnet.serve.guard import Guard
 from pcdnet.serve.refusal import Refusal
 from pcdnet.serve.requests import JSON, as_json, check_local, json_body, kind_of, sized
 from pcdnet.serve.workbench import Workbench
@@ -49,8 +48,8 @@ def create_app(
 ) -> FastAPI:
     """The app of one run.
 
-    `local` says that only this machine can reach it, and so may change what is kept with the run; `threads` is how many requests are
-    worked on at a time; `hosts` and `token` say who is let in.
+    `local` says that only this machine can reach it, and so may change what is kept with the run; `threads` is how many
+    requests are worked on at a time; `hosts` and `token` say who is let in.
     """
     app = FastAPI(
         title="pcdnet",
@@ -64,6 +63,7 @@ def create_app(
     app.state.desk = desk = Desk(threads)
     app.state.close = workbench.close
     complain_in_sentences(app)
+    local = local and workbench.own
     _add_model(app, workbench, desk, local)
     add_folder(app, workbench, desk, local)
     _add_working(app, workbench, desk)
@@ -92,7 +92,7 @@ def _add_working(app: FastAPI, workbench: Workbench, desk: Desk) -> None:
         """Decompose a picture: a file in a form, the numbers of a picture, or the number of one of the strip."""
         return await answered(request, await _decomposing(request, workbench))
 
-    @app.post("/api/render", response_model=messages.Explained, openapi_extra=inas_json(messages.Scene))
+    @app.post("/api/render", response_model=messages.Explained, openapi_extra=in_json(messages.Scene))
     async def render(request: Request) -> Response:
         """Paint a scene."""
         body = await json_body(request)
@@ -103,7 +103,7 @@ def _add_working(app: FastAPI, workbench: Workbench, desk: Desk) -> None:
 
         return await answered(request, work)
 
-    @app.post("/api/inspect", response_model=messages.Inside, openapi_extra=inas_json(messages.Question))
+    @app.post("/api/inspect", response_model=messages.Inside, openapi_extra=in_json(messages.Question))
     async def inspect(request: Request) -> Response:
         """Look inside the search: candidates, the steps of the selection, the map of a prototype."""
         body = await json_body(request)
@@ -120,7 +120,7 @@ def _add_working(app: FastAPI, workbench: Workbench, desk: Desk) -> None:
         "/api/export",
         response_class=Response,
         responses={200: {"content": media_types}},
-        openapi_extra=inas_json(messages.Export),
+        openapi_extra=in_json(messages.Export),
     )
     async def export(request: Request) -> Response:
         """A scene as a file, in any of the formats that `decompose` writes."""
@@ -142,7 +142,7 @@ def _add_names(app: FastAPI, workbench: Workbench, desk: Desk, local: bool) -> N
         """What the prototypes are called."""
         return workbench.named()
 
-    @app.put("/api/names/{prototype}", openapi_extra=inas_json(messages.Name))
+    @app.put("/api/names/{prototype}", openapi_extra=in_json(messages.Name))
     async def rename(prototype: int, request: Request) -> messages.Names:
         """Rename a prototype, in the run's folder too; only where none but this machine can reach the server."""
         check_local(local, "names stay as they are")

@@ -74,7 +74,7 @@ def _add_edits(app: FastAPI, workbench: Workbench, desk: Desk, local: bool) -> N
 
     @app.put("/api/edits/{number}", status_code=204, openapi_extra=in_json(messages.Scene))
     async def keep(number: int, request: Request) -> Response:
-        """Keep what somebody made of a picture with the run, whole or not at all; only where this machine alone asks."""
+        """Keep what somebody made of a picture with the run, whole or not at all."""
         check_local(local, refused)
         body = await json_body(request)
 

@@ -20,6 +20,7 @@ from pcdnet.output.pictures import write_pictures
 from pcdnet.output.record import Record, Results
 from pcdnet.serve.counting import Counting
 from pcdnet.serve.folder_messages import Results as Progress
+from pcdnet.serve.folder_messages import State
 from pcdnet.serve.refusal import Refusal
 
 _PLAIN = 60  # characters of a picture's name in that of a file
@@ -76,7 +77,7 @@ class Orders:
 
     def _progress(self, order: _Order) -> Progress:
         counts = self._counting.counts(order.names)
-        state = "failed" if order.failed else "running" if order.path is None else "done"
+        state: State = "failed" if order.failed else "running" if order.path is None else "done"
         waiting = "writing the file" if counts.state == "done" else counts.message
         message = order.failed or (waiting if order.path is None else "the file is ready")
         done = counts.done if order.format.writer is not None or counts.state == "running" else order.made

@@ -40,4 +40,5 @@ def as_json(message: BaseModel) -> bytes:
 def check_local(local: bool, what: str) -> None:
     """Refuse a change where others than this machine can reach the server, or the model is not the user's."""
     if not local:
-        raise Refusal(403, f"others can reach this server, so {what}; serve the run on 127.0.0.1")
+        cure = "serve a run of your own on 127.0.0.1"
+        raise Refusal(403, f"others can reach this server, or the model comes with pcdnet, so {what}; {cure}")

@@ -69,6 +69,8 @@ class Workbench:
     """Its model."""
     pictures: Strip | None = None
     """Pictures to begin with, where there are some."""
+    own: bool = True
+    """Whether the run is the user's, who may change what is kept with it; a trained model of the package is not."""
 
     def __post_init__(self) -> None:
         self._inspected: tuple[UInt8[np.ndarray, "H W C"], Inspection] | None = None
@@ -94,7 +96,8 @@ class Workbench:
         except PcdnetError:
             if data is not None:
                 raise
-        return Workbench(folder=run.path, model=run.load_model(device), pictures=pictures)
+        model = run.load_model(device)
+        return Workbench(folder=run.path, model=model, pictures=pictures, own=not run.is_trained)
 
     @property
     def names(self) -> Names:
