@@ -149,4 +149,4 @@ def test_the_place_of_an_object_is_the_box_of_what_is_seen_of_it(visit: Any, wor
         words = page.locator("#objects .row small:first-of-type").all_inner_texts()
         places = [each for each in words if each.startswith("row")]
         boxes = [thing.box for thing in found.objects]
-        assert places == [f"row {box[0]}, column {box[1]}, {box[2]}×{box[3]}" for box in boxes if box]
+        assert places == [f"row {box[0]}, column {box[1]}, {box[2]}\u00d7{box[3]}" for box in boxes if box]

@@ -1,4 +1,4 @@
-"""Kinds in a real browser: counted in the picture and in the folder, named, merged and hidden; and results of the folder."""
+"""Kinds in a real browser: counted, named, merged and hidden; and results of the whole folder."""
 
 from __future__ import annotations
 

@@ -159,4 +159,3 @@ def test_the_strip_says_what_is_edited_and_how_many_objects_there_are(visit: Any
     found = len(workbench.model.decompose(workbench.browsing.pixels(2)))
     assert page.locator("#picture-2 .badge").inner_text() == str(found - 1)
     assert f"{found - 1} object" in page.locator("#picture-2").get_attribute("aria-label")
-
