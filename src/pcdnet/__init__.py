@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pcdnet.config import Config, ModelConfig
+    from pcdnet.corrections import Drawn
     from pcdnet.data.view import View
     from pcdnet.decomposition import Decomposition, SceneObject
     from pcdnet.errors import PcdnetError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pcdnet.trained import Card, models
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
+    from pcdnet.training.relearning import Learned, adopt, learn_again, restore
     from pcdnet.training.tuning import tune
     from pcdnet.training.verdict import Verdict, judge
 
@@ -33,6 +35,8 @@ _HOMES = {
     "Card": "trained",
     "Config": "config",
     "Decomposition": "decomposition",
+    "Drawn": "corrections",
+    "Learned": "training.relearning",
     "ModelConfig": "config",
     "PCDNet": "model.network",
     "PcdnetError": "errors",
@@ -43,6 +47,7 @@ _HOMES = {
     "Scenes": "scene",
     "Verdict": "training.verdict",
     "View": "data.view",
+    "adopt": "training.relearning",
     "decompose_files": "output.decompose",
     "evaluate": "training.evaluation",
     "export_onnx": "model.onnx",
@@ -50,9 +55,11 @@ _HOMES = {
     "fit": "training.fit",
     "gather": "output.gather",
     "judge": "training.verdict",
+    "learn_again": "training.relearning",
     "load": "run",
     "models": "trained",
     "report": "output.report",
+    "restore": "training.relearning",
     "runs": "output.runs",
     "study_report": "output.study",
     "tune": "training.tuning",
@@ -62,6 +69,8 @@ __all__ = [
     "Card",
     "Config",
     "Decomposition",
+    "Drawn",
+    "Learned",
     "ModelConfig",
     "PCDNet",
     "PcdnetError",
@@ -73,6 +82,7 @@ __all__ = [
     "Verdict",
     "View",
     "__version__",
+    "adopt",
     "decompose_files",
     "evaluate",
     "export_onnx",
@@ -80,9 +90,11 @@ __all__ = [
     "fit",
     "gather",
     "judge",
+    "learn_again",
     "load",
     "models",
     "report",
+    "restore",
     "runs",
     "study_report",
     "tune",

@@ -10,6 +10,9 @@
     report.html           the report
     tensorboard/          event files, where they were asked for
     train.lock            there while a process trains
+    edits/                scenes that people corrected in the browser, a file a picture
+    corrections/          boxes that they drew and prototypes that they removed, to learn again from
+    candidate/, former/   what learning again made, and the models before; see `succession`
 
 Each file is written whole under another name and then renamed, so a run that is killed at any moment can be resumed.
 Each carries a checksum, so what a disk or a careless copy did to it is found when it is read. Nothing is a pickle.
@@ -31,6 +34,8 @@ from torch import Tensor
 
 from pcdnet import history, trained
 from pcdnet.config import FIELDS, PRESETS, Config, ModelConfig, checked_value, flags
+from pcdnet.corrections import FOLDER as CORRECTIONS
+from pcdnet.corrections import Corrections
 from pcdnet.data.notes import to_stderr
 from pcdnet.data.opening import held_out_data, open_data, training_data
 from pcdnet.data.sources import TEST_SEED, is_generated
@@ -48,11 +53,16 @@ from pcdnet.names import Names
 from pcdnet.origin import FILE as ORIGIN
 from pcdnet.origin import Origin, in_words, numbers, whole_numbers
 from pcdnet.scene import Scenes
+from pcdnet.succession import ADOPTING, CANDIDATE, FORMER, complete, formers, succeed
 
 STATE, METRICS, LOCK = "state.safetensors", "metrics.jsonl", "train.lock"
 VERDICT, REPORT, TENSORBOARD = "verdict.json", "report.html", "tensorboard"
 FILES = (CONFIG, ORIGIN, WEIGHTS, STATE, METRICS, NAMES, VERDICT, REPORT)
-"""The files of a run; beside them there may be the folder TENSORBOARD."""
+"""The files of a run; beside them there may be the folders below."""
+FOLDERS = (TENSORBOARD, EDITS, CORRECTIONS, CANDIDATE, FORMER)
+"""The folders that a run may have."""
+MODEL_FILES, MODEL_FOLDERS = (CONFIG, WEIGHTS, STATE, METRICS, NAMES, VERDICT, REPORT), (EDITS, CORRECTIONS)
+"""What goes with a model when another takes its place; where it learned from stays."""
 HELD_OUT = 1000
 """Scenes that a run is scored on by default, at most."""
 SETTLED = "prototypes"
@@ -104,7 +114,7 @@ class RunFolder:
                 f"{path} is in use; set ",
                 *(GO_ON, " to go on, ", Setting("force", True), " to start anew, or choose another ", Setting("out")),
             )
-        if CONFIG not in names and not names <= {*FILES, TENSORBOARD}:
+        if CONFIG not in names and not names <= {*FILES, *FOLDERS, ADOPTING}:
             raise PcdnetError(
                 f"{path} holds other things than a run, so ",
                 *(Setting("force", True), " does not touch it; choose another ", Setting("out")),
@@ -133,7 +143,9 @@ class RunFolder:
             for name in FILES:
                 for former in (path / name, path / f"{name}{PARTIAL}"):
                     former.unlink(missing_ok=True)
-            shutil.rmtree(path / TENSORBOARD, ignore_errors=True)
+            (path / ADOPTING).unlink(missing_ok=True)
+            for name in FOLDERS:
+                shutil.rmtree(path / name, ignore_errors=True)
         except OSError as error:
             reason = error.strerror or error
             raise Unwritable(f"cannot write the run {path}: {reason}; choose another ", Setting("out")) from None
@@ -164,6 +176,7 @@ class RunFolder:
                 f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made, or the name of a "
                 f"trained model ({', '.join(trained.NAMES)})"
             )
+        complete(path, MODEL_FILES, MODEL_FOLDERS)
         origin = Origin()
         if (path / ORIGIN).is_file():
             try:
@@ -468,6 +481,25 @@ class RunFolder:
     def edits(self) -> Edits:
         """What people made of pictures in the browser."""
         return Edits(self.path / EDITS)
+
+    @property
+    def corrections(self) -> Corrections:
+        """What they showed of what the model gets wrong, to learn again from."""
+        return Corrections(self.path / CORRECTIONS)
+
+    @property
+    def candidate(self) -> Path:
+        """Where learning again leaves its model until it is adopted."""
+        return self.path / CANDIDATE
+
+    def formers(self) -> list[Path]:
+        """Where the models are that the run had before, the last one at the end."""
+        return [self.path / FORMER / f"{number}" for number in formers(self.path)]
+
+    def succeed(self, source: str) -> Path:
+        """Have the model in a folder of the run take the place of its own; where that is kept."""
+        self.check_own()
+        return succeed(self.path, source, MODEL_FILES, MODEL_FOLDERS)
 
     def hide(self, prototypes: Collection[int], *, hidden: bool = True) -> Names:
         """Leave the objects of prototypes out of every output, or take them in again.

@@ -96,7 +96,7 @@ def test_a_background_that_is_none_is_refused(wrong: str, asked: httpx.Client) -
 
 def test_a_background_for_all_is_in_no_answer_and_no_scene(client: httpx.Client) -> None:
     answer = client.post("/api/decompose", json={"picture": 0})
-    assert answer.json().keys() == {"scene", "image", "reconstruction", "instances"}
+    assert answer.json().keys() == {"scene", "image", "reconstruction", "instances", "at_limit"}
     scene = scene_of(answer)
     assert client.post("/api/render", json=scene).json().keys() == answer.json().keys()
     behind = Array.from_numpy(np.zeros((35, 35, 3), np.float32)).model_dump()

@@ -27,6 +27,8 @@ from pcdnet.cli.export import Export
 from pcdnet.cli.figure import DrawFigure
 from pcdnet.cli.gather import Gather
 from pcdnet.cli.help import as_plain_help, essentials, overview, unknown_command, wants_the_essentials
+from pcdnet.cli.hide import Hide
+from pcdnet.cli.learn_again import LearnAgain
 from pcdnet.cli.merge import Merge
 from pcdnet.cli.models import Models
 from pcdnet.cli.report import WriteReport
@@ -60,6 +62,8 @@ COMMANDS: dict[str, type[Command]] = {
     "figure": DrawFigure,
     "serve": Serve,
     "merge": Merge,
+    "hide": Hide,
+    "learn-again": LearnAgain,
     "models": Models,
     "export": Export,
     "bench": Bench,

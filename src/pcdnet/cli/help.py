@@ -16,6 +16,7 @@ TASKS: dict[str, dict[str, str]] = {
     },
     "learn": {
         "train": "pcdnet train --data photos --out runs/mine",
+        "learn-again": "pcdnet learn-again runs/mine --draw photos/3.png:40,52,18,20:cell --remove 4",
         "tune": "pcdnet tune --data photos --out studies/mine --minutes 2",
     },
     "find objects": {
@@ -28,6 +29,7 @@ TASKS: dict[str, dict[str, str]] = {
         "serve": "pcdnet serve runs/mine",
         "figure": "pcdnet figure runs/mine --kind prototypes --out figure.pdf",
         "merge": "pcdnet merge runs/mine 3 7 --name L",
+        "hide": "pcdnet hide runs/mine 4",
     },
     "measure": {
         "eval": "pcdnet eval runs/mine",
@@ -60,7 +62,7 @@ def overview(commands: Mapping[str, type]) -> str:
         lines += ["", f"{task}:"]
         for name, example in examples.items():
             purpose = " ".join((commands[name].__doc__ or "").partition("\n\n")[0].split())
-            lines += [f"  {name:<11}{purpose}", f"  {'':<11}  {example}"]
+            lines += [f"  {name:<13}{purpose}", f"  {'':<13}  {example}"]
     lines += ["", "`pcdnet COMMAND --help` shows the options of one; `pcdnet --version` the version."]
     return "\n".join(lines)
 

@@ -24,6 +24,7 @@ from pcdnet.serve.description import decomposable, describe_requests, in_json
 from pcdnet.serve.desk import Desk, Large
 from pcdnet.serve.folder_routes import add_folder
 from pcdnet.serve.guard import Guard
+from pcdnet.serve.learning_routes import add_learning
 from pcdnet.serve.refusal import Refusal
 from pcdnet.serve.requests import JSON, as_json, check_local, json_body, kind_of, sized
 from pcdnet.serve.workbench import Workbench
@@ -66,6 +67,7 @@ def create_app(
     local = local and workbench.own
     _add_model(app, workbench, desk, local)
     add_folder(app, workbench, desk, local)
+    add_learning(app, workbench, desk, local)
     _add_working(app, workbench, desk)
     _add_names(app, workbench, desk, local)
     _add_pages(app)

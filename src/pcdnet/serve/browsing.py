@@ -57,6 +57,10 @@ class Browsing:
         """What a picture is called."""
         return self._checked(number).name(number)
 
+    def numbers(self, names: set[str]) -> dict[str, int]:
+        """The numbers of the pictures that are called so."""
+        return {name: n for n in range(len(self) if names else 0) if (name := self.name(n)) in names}
+
     def problem(self, number: int) -> str | None:
         """Why a picture cannot be read, as far as that was tried."""
         return self._problems.get(number)

@@ -21,6 +21,7 @@ from jaxtyping import Float, Float32, UInt8
 
 import pcdnet
 from pcdnet.colours import as_hex, as_rgb, instance_colours, prototype_colours
+from pcdnet.corrections import Drawn
 from pcdnet.data.strip import Strip
 from pcdnet.decomposition import Decomposition
 from pcdnet.edits import FOLDER as EDITS
@@ -38,6 +39,7 @@ from pcdnet.serve import messages
 from pcdnet.serve.browsing import Browsing
 from pcdnet.serve.counting import Counting
 from pcdnet.serve.folder_messages import KindChange
+from pcdnet.serve.learning import Relearning
 from pcdnet.serve.limits import (
     MOST_BYTES,
     MOST_PAINTED,
@@ -52,6 +54,7 @@ from pcdnet.serve.messages import Array
 from pcdnet.serve.orders import Orders
 from pcdnet.serve.pictures import checked, decoded, fitted, png, shrinking, shrunk, size_of
 from pcdnet.serve.refusal import Refusal
+from pcdnet.training.correction import thing_in
 
 LOOKED_AT = 16
 """Pictures from which it is read how often prototypes are used."""
@@ -69,6 +72,8 @@ class Workbench:
     """Its model."""
     pictures: Strip | None = None
     """Pictures to begin with, where there are some."""
+    data: str | None = None
+    """What was named to begin with, where it is not the run's own."""
     own: bool = True
     """Whether the run is the user's, who may change what is kept with it; a trained model of the package is not."""
 
@@ -77,6 +82,8 @@ class Workbench:
         self._renaming = threading.Lock()
         self.edits = Edits(self.folder / EDITS)
         """What people made of the pictures, kept with the run."""
+        self.relearning = Relearning(self.folder, self.data)
+        """The process that learns again from what they corrected."""
         self.browsing = Browsing(self.pictures, self.model.config.channels, self.edits)
         """The pictures, and what is remembered of them."""
         self.counting = Counting(self.browsing, self.model, self.fitted)
@@ -97,7 +104,7 @@ class Workbench:
             if data is not None:
                 raise
         model = run.load_model(device)
-        return Workbench(folder=run.path, model=model, pictures=pictures, own=not run.is_trained)
+        return Workbench(folder=run.path, model=model, pictures=pictures, data=data, own=not run.is_trained)
 
     @property
     def names(self) -> Names:
@@ -204,13 +211,13 @@ class Workbench:
 
     def rename(self, prototype: int, name: str) -> messages.Names:
         """Call a prototype by another name from now on, in the run's folder too."""
-        self._check(prototype)
+        self.check(prototype)
         return self._renamed(lambda names: names.renamed(prototype, name))
 
     def change_kinds(self, change: KindChange) -> messages.Names:
         """Name, merge, hide or show prototypes, in the run's folder too."""
         for prototype in change.prototypes:
-            self._check(prototype)
+            self.check(prototype)
 
         def changed(names: Names) -> Names:
             if change.hidden is not None:
@@ -243,8 +250,34 @@ class Workbench:
         self.edits.discard(self.browsing.name(number))
         self.counting.note_edit(number, None)
 
+    @property
+    def run(self) -> RunFolder:
+        """The run as it is in its folder."""
+        return RunFolder.open(self.folder)
+
+    def changed_by(self, change: Callable[[], None]) -> None:
+        """Have something put another model into the run's folder, and go on with that; the pictures stay."""
+        with self._renaming:
+            change()
+            device = str(self.model.masks.device)
+            former, model = self.counting, self.run.load_model(device)
+            self._inspected, self.model = None, model
+            self.counting = Counting(self.browsing, model, self.fitted)
+            self.orders = Orders(self.counting)
+        former.close()
+
+    def explained(self, number: int, model: PCDNet) -> messages.Explained:
+        """A picture of the strip as a model explains it."""
+        picture = self.fitted(number)
+        return _explained(model.decompose(picture, name=self.browsing.name(number)), picture)
+
+    def check_drawn(self, drawn: Drawn) -> None:
+        """Refuse a box in which nothing stands out from the background."""
+        thing_in(self.model, drawn)
+
     def close(self) -> None:
         """End all that goes on in the background."""
+        self.relearning.close()
         self.counting.close()
 
     def _renamed(self, change: Callable[[Names], Names]) -> messages.Names:
@@ -315,12 +348,13 @@ class Workbench:
             )
         return values
 
-    def _check(self, prototype: int) -> None:
+    def check(self, prototype: int) -> None:
+        """Refuse a prototype that there is not."""
         if not 0 <= prototype < len(self.names):
             raise Refusal(404, f"there is no prototype {prototype}; give a number of 0 to {len(self.names) - 1}")
 
     def _heat(self, image: Float[torch.Tensor, "C H W"], prototype: int) -> messages.Heat:
-        self._check(prototype)
+        self.check(prototype)
         found = locate(self.model, image, prototype)
         heat = Array.from_numpy(found.heat.float().cpu().contiguous().numpy())
         return messages.Heat(prototype=prototype, heat=heat, origin=found.origin, middle=found.middle)
