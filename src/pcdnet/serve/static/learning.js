@@ -87,7 +87,8 @@ export class Learning {
     const bar = find("learned");
     if (steps) bar.value = step / steps;
     else bar.removeAttribute("value");
-    const words = [steps ? `step ${step.toLocaleString("en")} of ${steps.toLocaleString("en")}` : message || "getting ready", lasting(eta)];
+    const under = steps > 0 && step < steps;
+    const words = [under ? `step ${step.toLocaleString("en")} of ${steps.toLocaleString("en")}` : message || "getting ready", lasting(eta)];
     find("learning-words").textContent = [...words, loss === null ? "" : `loss ${loss.toPrecision(3)}`].filter(Boolean).join(" · ");
   }
 

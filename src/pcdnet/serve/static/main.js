@@ -146,7 +146,7 @@ async function renew() {
 
 introduce();
 // For tests, and for the curious: what the server makes of the scene that is shown.
-window.pcdnet = { scene, stage, strip, bench, keeping, kinds, drawing, render: () => render(scene.toMessage()) };
+window.pcdnet = { scene, stage, strip, bench, keeping, kinds, drawing, teaching, learning, render: () => render(scene.toMessage()) };
 
 await attempt(() => strip.open());
 if (strip.count) {
