@@ -145,11 +145,12 @@ def visit(watch: Watch, site: str, grey_site: str, plain_site: str, workbench: W
     """Opens the page; fails if anything went elsewhere, or if a script complained."""
     watch.asked.clear()
     watch.troubles.clear()
-    places = [site, grey_site, plain_site]
+    places, pages = [site, grey_site, plain_site], []
 
     def opened(where: str = site, *, narrow: bool = False, fresh: bool = False) -> Any:
         places.append(where)
         page = watch.fresh(narrow=narrow) if fresh else watch.window(narrow=narrow)
+        pages.append(page)
         page.mouse.move(0, 0)
         page.goto(where)
         page.wait_for_selector(READY)
@@ -157,6 +158,9 @@ def visit(watch: Watch, site: str, grey_site: str, plain_site: str, workbench: W
         return page
 
     yield opened
+    for page in pages:
+        if not page.is_closed():
+            page.evaluate("window.pcdnet?.keeping.settled()")
     workbench.discard_edits()
     assert watch.troubles == []
     assert watch.asked

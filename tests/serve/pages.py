@@ -47,6 +47,9 @@ class Watch:
             self.troubles.append(message.text)
 
     def _dismissed(self, dialog: Any) -> None:
+        if dialog.type == "beforeunload":
+            dialog.accept()
+            return
         self.troubles.append(f"dialog {dialog.message}")
         dialog.dismiss()
 

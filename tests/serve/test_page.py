@@ -140,7 +140,7 @@ def test_the_keyboard_is_enough_to_edit(visit: Any) -> None:
     reached = []
     page.evaluate("document.activeElement.blur(), scrollTo(0, 0)")
     page.locator("#stage").focus()
-    for _ in range(5):
+    for _ in range(12):
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.className || document.activeElement.id"))
         assert page.evaluate("document.activeElement !== document.body")
