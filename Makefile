@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test demo bench models results results-quick drills fuzz format clean
+.PHONY: help test demo bench models results results-quick packaging drills fuzz format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 15
@@ -38,6 +38,9 @@ results: $(READY)  ## measure what has no figures of this code yet (hours) and w
 
 results-quick: $(READY)  ## try the same in minutes, with small budgets; results in build/results-quick
 	$(BIN)/python -m benchmarks.run --quick
+
+packaging: $(READY)  ## build wheel and sdist, install them in fresh environments elsewhere, and try them there (minutes)
+	$(BIN)/python -m benchmarks.packaging
 
 drills: $(READY)  ## kill, damage and starve runs hundreds of times, and count what is lost (half an hour)
 	$(BIN)/python -m benchmarks.drills --train 100 --decompose 100 --damages 500 --disks 100 --network 10 --workers 10

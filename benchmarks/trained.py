@@ -70,7 +70,7 @@ class Recipe:
 
 RECIPES = {
     "tetrominoes": Recipe(
-        options=("--preset", "tetrominoes"),
+        options=("--data", "tetrominoes"),
         checked=100,
         finds="the 19 tetrominoes, in any of six colours, on black",
         limits=(
@@ -79,12 +79,13 @@ RECIPES = {
         ),
     ),
     "space-invaders": Recipe(
-        options=("--preset", "space-invaders"),
+        options=("--data", "space-invaders"),
         checked=24,
         finds="aliens of six rows in both of their shapes, shields and the cannon of the Atari game Space Invaders",
         limits=(
             "frames as the emulator draws them, 160 wide, without their upper 25 rows: no screenshots of other sizes",
             "bullets and explosions have no prototype; shields that are shot to pieces are found while most is left",
+            "the digit at the bottom, the lives that are left, is taken for a shield and a cannon",
         ),
     ),
     "letters": Recipe(
@@ -92,7 +93,7 @@ RECIPES = {
         checked=24,
         finds="the capital letters A to Z in one printed font, dark on paper in uneven light",
         limits=(
-            "DejaVu Sans Bold of 20 pixels alone: another font or size needs another training, which takes minutes",
+            "Computer Modern bold of 20 pixels alone: another font or size needs another training, which takes minutes",
             "letters of one line, not turned; no lower case, no digits, no accents",
         ),
     ),
@@ -169,13 +170,13 @@ def known_kinds(scenes: Scenes) -> Scenes:
 
 
 def tetromino(shape: int) -> str:
-    """What a shape is called: the letter, and by how much it is turned."""
+    """What a shape is called: the letter, and by how much it is turned, clockwise."""
     tiles = {tuple(tile) for tile in SHAPES[shape].tolist()}
     for letter, picture in UPRIGHT.items():
         grid = np.array([[sign == "#" for sign in line] for line in picture.split("/")])
         for turns in range(4):
             if {tuple(tile) for tile in np.argwhere(np.rot90(grid, -turns)).tolist()} == tiles:
-                return f"{letter} turned by {90 * turns}°" if turns else letter
+                return f"{letter} {90 * turns}°" if turns else letter
     raise AssertionError(f"shape {shape} is no tetromino")
 
 

@@ -104,8 +104,7 @@ class RunFolder:
         killed before the run was one does not count.
         """
         path = Path(path)
-        if trained.is_trained(path):
-            raise PcdnetError(f"{path} comes with pcdnet and stays as it is; choose another ", Setting("out"))
+        trained.check_own(path)
         names = _names_in(path)
         if not names or (names <= {CONFIG, ORIGIN} and not (path / CONFIG).exists()):
             return path
@@ -238,15 +237,6 @@ class RunFolder:
     def samples(self) -> Path | None:
         """Pictures to try it on that come with a trained model; None of any other run."""
         return trained.HOME / self.path.name / trained.SAMPLES if self.is_trained else None
-
-    def check_own(self) -> None:
-        """Refuse to change a model that comes with the package."""
-        if self.is_trained:
-            name = self.path.name
-            raise PcdnetError(
-                f"{name} comes with pcdnet and stays as it is; copy it with `pcdnet models {name} --out FOLDER`, and "
-                f"change the copy"
-            )
 
     def copy(self, to: str | Path) -> RunFolder:
         """A copy of the run in another folder, which must be free, without what training needs to go on.
@@ -412,7 +402,7 @@ class RunFolder:
     def keep_names(self, names: Names) -> None:
         """Keep these names and colours."""
         if names != self.names():
-            self.check_own()
+            trained.check_own(self.path)
             names.write(self.path)
 
     def merge(self, prototypes: Collection[int], name: str | None = None) -> Names:

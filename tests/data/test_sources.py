@@ -25,6 +25,7 @@ from pcdnet.scene import Scenes
     ("name", "source", "preset"),
     [
         ("tetrominoes", "tetrominoes", "tetrominoes"),
+        ("letters", "letters", None),
         ("space-invaders", "space-invaders", "space-invaders"),
         ("atari:pong", "atari:GAME", None),
         ("atari:", "atari:GAME", None),
@@ -48,7 +49,21 @@ def test_a_name_has_one_source_and_its_usual_preset(name: str, source: str | Non
         found = source_of(given)
         assert (None if found is None else found.name) == source
         assert usual_preset(given) == preset
-        assert is_generated(given) == (source in ("tetrominoes", "space-invaders", "atari:GAME"))
+        assert is_generated(given) == (source in ("tetrominoes", "letters", "space-invaders", "atari:GAME"))
+
+
+@pytest.mark.parametrize("holds", ["a.png", "train/b.jpg"])
+def test_a_folder_of_pictures_called_like_generated_data_is_meant(
+    holds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letters").mkdir()
+    assert is_generated("letters")  # a run of that name, for example
+    (tmp_path / "letters" / holds).parent.mkdir(exist_ok=True)
+    (tmp_path / "letters" / holds).touch()
+    found = source_of("letters")
+    assert found is not None
+    assert found.name == "folder"
 
 
 def test_presets_of_sources_exist() -> None:
@@ -111,7 +126,7 @@ def test_the_help_names_every_source(
 
 def test_all_that_can_be_used_is_one_list() -> None:
     assert all(source.words in usable() for source in SOURCES)
-    assert usable(GENERATED).startswith("tetrominoes (generated), space-invaders")
+    assert usable(GENERATED).startswith("tetrominoes (generated), letters (generated), space-invaders")
     assert " or a .tfrecords file" in usable(FILES)
 
 

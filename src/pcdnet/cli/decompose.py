@@ -93,7 +93,7 @@ class Decompose:
         run = RunFolder.open(self.folder)
         done = decompose_files(
             run,
-            self.paths or (str(run.samples),) * (run.samples is not None),
+            self.paths or None,
             self.out,
             formats=self.format,
             resize=self.resize,

@@ -71,9 +71,9 @@ def details(card: Card) -> str:
     H, W = card.size
     rows = [
         ("finds", card.finds),
-        ("images", f"{H}x{W}, {'grey' if card.channels == 1 else 'coloured'}; larger ones are searched in tiles"),
+        ("images", f"{H}x{W}, {'grey' if card.channels == 1 else 'coloured'}"),
         ("prototypes", f"{card.prototypes}; {card.naming}"),
-        ("trained by", f"{card.command} (commit {card.commit}, {card.minutes:.1f} minutes)"),
+        ("trained by", f"{card.command} (commit {card.commit}, {card.minutes:.1f} minutes of one core)"),
         *(("" if n else "limits", limit) for n, limit in enumerate(card.limits)),
         *(
             ("" if n else f"{card.scenes:,} scenes", f"{name} {number}")

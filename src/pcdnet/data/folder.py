@@ -22,7 +22,7 @@ from pcdnet.data.gathering import gather
 from pcdnet.data.intake import Header
 from pcdnet.data.notes import readable, some, to_stderr
 from pcdnet.data.pictures import is_picture, page_names, pages
-from pcdnet.data.sources import PICTURES
+from pcdnet.data.sources import PARTS, PICTURES
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Boxes, Scenes
@@ -33,8 +33,6 @@ MOST_DAMAGED = 0.1
 """The share of images that may be damaged; they are skipped."""
 ANNOTATIONS = "annotations.json"
 """The file of true boxes in COCO form, in the folder of images or in the one above."""
-PARTS = ("train", "val", "test")
-"""The folders that a folder may have instead of images, as many data sets do."""
 
 
 def read(folder: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Scenes:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, UInt8
 
 from pcdnet.errors import PcdnetError
-from pcdnet.scene import Boxes, Scenes
+from pcdnet.scene import Boxes, Scenes, visible_boxes
 
 HEIGHT, WIDTH = 80, 112
 KINDS = tuple(string.ascii_uppercase)
@@ -24,7 +24,7 @@ KINDS = tuple(string.ascii_uppercase)
 MOST = 1_000_000
 """Images at most; 9 kB each."""
 
-_FONT, _SIZE, _PITCH, _GAP = "DejaVuSans-Bold.ttf", 20, 24, 2
+_FONT, _SIZE, _PITCH, _GAP = "cmb10.ttf", 20, 24, 2
 _SPACE, _MISSING = 9, 0.2  # pixels of a space, and how often there is one instead of a letter
 _PAPER, _LIGHT, _INK, _NOISE = (205.0, 245.0), 12.0, (15.0, 65.0), 3.0
 _INKED = 0.5  # of a pixel, from which on it belongs to the letter
@@ -60,19 +60,16 @@ def generate(count: int, seed: int) -> Scenes:
 
 def _draw(rng: np.random.Generator, image: UInt8[np.ndarray, "H W"], labels: UInt8[np.ndarray, "H W"]) -> Boxes:
     """Draw one image and its labels into these arrays; its true boxes."""
-    page, rows = _paper(rng), []
+    page, kinds = _paper(rng), []
     for letter, top, left in _placed(rng):
-        glyph = _glyphs()[letter]
-        h, w = glyph.alpha.shape
-        place = slice(top, top + h), slice(left, left + w)
-        page[place] += glyph.alpha * (rng.uniform(*_INK) - page[place])
-        inked = glyph.alpha >= _INKED
-        labels[place][inked] = len(rows) + 1
-        across, down = np.flatnonzero(inked.any(axis=0)), np.flatnonzero(inked.any(axis=1))
-        sides = down[-1] - down[0] + 1, across[-1] - across[0] + 1
-        rows.append((top + down[0], left + across[0], *sides, KINDS.index(letter)))
+        alpha = _glyphs()[letter].alpha
+        place = slice(top, top + alpha.shape[0]), slice(left, left + alpha.shape[1])
+        page[place] += alpha * (rng.uniform(*_INK) - page[place])
+        kinds.append(KINDS.index(letter))
+        labels[place][alpha >= _INKED] = len(kinds)
     image[:] = (page + rng.normal(0, _NOISE, page.shape)).clip(0, 255).round()
-    return Boxes.from_rows(rows)
+    boxes = visible_boxes(labels.astype(np.int32), len(kinds))
+    return Boxes.from_rows([(*box, kind) for box, kind in zip(boxes, kinds, strict=True) if box is not None])
 
 
 def _paper(rng: np.random.Generator) -> Float64[np.ndarray, "H W"]:

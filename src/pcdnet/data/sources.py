@@ -30,6 +30,8 @@ PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif")
 TIFFS = (".tif", ".tiff")
 VIDEOS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".gif")
 """How the names of pictures, of those that may have many pages, and of videos end, in lower case."""
+PARTS = ("train", "val", "test")
+"""The folders that a folder may have instead of images, as many data sets do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Source:
         """Whether a name or path is of this source: it is its name, ends as its files do, or is a folder."""
         if self.generated:
             beginning, colon, _ = self.name.partition(":")
-            return name.startswith(f"{beginning}:") if colon else name == beginning
+            return name.startswith(f"{beginning}:") if colon else name == beginning and not _holds_pictures(name)
         if self.shards and shards_in(name) in self.suffixes:
             return True
         if self.suffixes:
@@ -160,6 +162,13 @@ def shards_in(name: str) -> str:
             with os.scandir(name) as entries:
                 first = next((s for e in entries if (s := Path(e.name).suffix.lower()) in endings), "")
     return "" if first in PICTURES else first
+
+
+def _holds_pictures(name: str) -> bool:
+    """Whether a folder of that name holds pictures or the parts of a data set: then it is meant, not what is made."""
+    with suppress(OSError), os.scandir(name) as entries:
+        return any(Path(entry.name).suffix.lower() in PICTURES or entry.name in PARTS for entry in entries)
+    return False
 
 
 def _is_folder_far_away(name: str) -> bool:

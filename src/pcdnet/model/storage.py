@@ -18,6 +18,7 @@ from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import CHANGED, checksum, sealed_toml, whole_file
 from pcdnet.files import folder as made
 from pcdnet.names import Names
+from pcdnet.trained import check_own
 
 CONFIG, WEIGHTS = "config.toml", "weights.safetensors"
 """The files of a model, beside that of its names."""
@@ -32,6 +33,7 @@ def save_model(
     learned_size: tuple[int, int] | None = None,
 ) -> None:
     """Write a model's files, each whole or not at all; `values` and `learned_size` are noted with the weights."""
+    check_own(Path(folder))
     folder = made(folder)
     with whole_file(folder / CONFIG) as file:
         file.write(sealed_toml(Config(model=config).to_toml("model")).encode())

@@ -55,7 +55,7 @@ class Decomposed:
 
 def decompose_files(
     source: PCDNet | RunFolder | str | Path,
-    paths: str | Path | Iterable[str | Path],
+    paths: str | Path | Iterable[str | Path] | None,
     out: str | Path,
     *,
     formats: str | Iterable[str] = "json",
@@ -75,9 +75,10 @@ def decompose_files(
     Parameters
     ----------
     source
-        A model, or a run: its folder, or a RunFolder.
+        A model, or a run: its folder, a RunFolder, or the name of a model that comes with the package.
     paths
-        Pictures, folders of pictures, videos and other files of images, or patterns such as `photos/*.png`.
+        Pictures, folders of pictures, videos and other files of images, or patterns such as `photos/*.png`. None is
+        for a model that comes with the package: the sample pictures that come with it.
     out
         Folder for the results.
     formats
@@ -129,16 +130,18 @@ def decompose_files(
         raise PcdnetError(Setting("address"), " is that of a Ray cluster; add ", Setting("engine", "ray"))
     if stride < 1:
         raise PcdnetError(Setting("stride", stride), " cannot be used; give 1 for every frame, 2 for every other")
+    opened = source if isinstance(source, PCDNet) else RunFolder.open(source)
+    if paths is None:
+        paths = (isinstance(opened, RunFolder) and opened.samples) or ()
     inputs = find_inputs([str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)], without=out)
-    if not isinstance(source, PCDNet):
-        source = RunFolder.open(source).load_model(device)
-    if resize and source.image_size is None:
+    model = opened.load_model(device) if isinstance(opened, RunFolder) else opened
+    if resize and model.image_size is None:
         raise PcdnetError(
             "the model has no still background, so images need no resizing; leave out ", Setting("resize")
         )
-    values = View(values=values).values or source.values  # refuses what is no range
-    settings = {"pcdnet": pcdnet.__version__, "model": model_digest(source), "resize": resize, "values": values}
-    order = _Order(source, inputs, out, settings, chosen, stride, force, quiet, say)
+    values = View(values=values).values or model.values  # refuses what is no range
+    settings = {"pcdnet": pcdnet.__version__, "model": model_digest(model), "resize": resize, "values": values}
+    order = _Order(model, inputs, out, settings, chosen, stride, force, quiet, say)
     return _decomposed_here(order, part) if engine == "local" else _decomposed_by_ray(order, address)
 
 

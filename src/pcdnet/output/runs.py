@@ -23,6 +23,7 @@ from pcdnet.history import is_number
 from pcdnet.model.storage import CONFIG, WEIGHTS, load_words
 from pcdnet.origin import FILE as ORIGIN
 from pcdnet.run import LOCK, METRICS, STATE, RunFolder
+from pcdnet.trained import HOME, NAMES
 from pcdnet.training.seeds import SEEDS
 from pcdnet.training.verdict import kept_verdict
 
@@ -158,7 +159,7 @@ def runs(folder: str | Path) -> RunList:
     Parameters
     ----------
     folder
-        A folder of runs, however deep they lie in it; or a run.
+        A folder of runs, however deep they lie in it; or a run, or the name of one that comes with the package.
 
     Returns
     -------
@@ -182,6 +183,8 @@ def runs(folder: str | Path) -> RunList:
     (3, 1)
     """
     folder = Path(folder)
+    if str(folder) in NAMES and not folder.is_dir():
+        folder = HOME / folder
     if not folder.is_dir():
         raise PcdnetError(f"{folder} is no folder; give one that holds runs, as `pcdnet train --out` makes them")
     groups: dict[Hashable, list[ListedRun]] = {}

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pcdnet.errors import PcdnetError
+
 HOME = Path(__file__).parent
 CARD, SAMPLES = "card.toml", "samples"
 NAMES = ("tetrominoes", "space-invaders", "letters")
@@ -35,7 +37,7 @@ class Card:
     seed: int
     """The seed of everything random in that."""
     minutes: float
-    """How long training took."""
+    """How long training took, in minutes of one core."""
     commit: str
     """The commit of the code that trained it."""
     naming: str
@@ -120,6 +122,16 @@ def models() -> dict[str, Card]:
 def is_trained(folder: Path) -> bool:
     """Whether a folder is one of these models, which stay as they are."""
     return folder.name in NAMES and folder.resolve().parent == HOME.resolve()
+
+
+def check_own(folder: Path) -> None:
+    """Refuse to write into one of these models."""
+    if is_trained(folder):
+        name = folder.name
+        raise PcdnetError(
+            f"{name} comes with pcdnet and stays as it is; copy it with `pcdnet models {name} --out FOLDER`, and "
+            f"change the copy"
+        )
 
 
 def _as_toml(value: Any) -> str:

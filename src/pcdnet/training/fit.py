@@ -18,6 +18,7 @@ from pcdnet.model.storage import checked_device
 from pcdnet.origin import Origin, fingerprint
 from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
+from pcdnet.trained import check_own
 from pcdnet.training.backdrop import pixel_noise
 from pcdnet.training.colours import with_colours
 from pcdnet.training.display import TrainingDisplay
@@ -238,6 +239,7 @@ def _resumed(out: str | Path | None, config: Config | str | None, changes: Mappi
         raise PcdnetError(resume, " needs the folder of the run; give ", Setting("out"))
     if force:
         raise PcdnetError(resume, " goes on with a run and ", anew, " starts it anew; give one of them")
+    check_own(Path(out))
     run = RunFolder.at(out)
     RunFolder.check_idle(out)
     given = Config.preset(config) if isinstance(config, str) else config or run.config

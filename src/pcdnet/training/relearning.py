@@ -35,6 +35,7 @@ from pcdnet.training.diagnosis import diagnose
 from pcdnet.training.evaluation import evaluate
 from pcdnet.training.fit import fit
 from pcdnet.training.loop import Progress
+from pcdnet.training.verdict import Verdict
 
 FILE, FORMAT = "learning.json", "pcdnet-learning-1"
 """The file of a candidate that says that it is whole, and the schema of it."""
@@ -42,7 +43,7 @@ MINUTES = 1.0
 """How long training takes where nobody says otherwise."""
 STEPS, LEARNING_RATE = 400, 0.5
 """Steps at most, and the share of the first training's learning rate that they begin with."""
-SCENES, MEASURED = 4000, 100
+SCENES, MEASURED = 4000, 64
 """Scenes that are learned from at most, and images that before and after are measured on."""
 
 _LARGEST_WEIGHTS = 2**31  # bytes
@@ -146,6 +147,7 @@ def learn_again(
         gone = {*removed, *(corrections.removed() if kept else ())}
         former = run.load_model(device)
         scenes, valid = _scenes(run, data)
+        valid = valid.part(slice(None, None, -(-len(valid) // MEASURED)))
         correction = correct(former, boxes, gone, scenes.images)
         before = measure(former, valid)
         start = correction.model
@@ -165,9 +167,11 @@ def learn_again(
         )
         best.values, best.learned_size = former.values, former.learned_size
         names = dataclasses.replace(start.names, colours=best.names.colours)
+        judged = RunFolder.at(run.path / CANDIDATE).verdict()  # by the same images
+        assert judged is not None, "training ends with it"
         learned = Learned(
             before=before,
-            after=measure(best, valid),
+            after=_as_measured(Verdict.from_json(judged).figures, best, valid),
             reasons=correction.reasons,
             numbers=correction.numbers,
             shift=correction.shift,
@@ -178,15 +182,17 @@ def learn_again(
 
 def measure(model: PCDNet, scenes: Scenes) -> Measured:
     """How well a model explains some scenes."""
-    some = scenes.part(slice(None, None, -(-len(scenes) // MEASURED)))
-    figures = diagnose(model, some.images)
-    known = some.boxes is not None or some.labels is not None
+    return _as_measured(dataclasses.asdict(diagnose(model, scenes.images)), model, scenes)
+
+
+def _as_measured(figures: Mapping[str, Any], model: PCDNet, scenes: Scenes) -> Measured:
+    known = scenes.boxes is not None or scenes.labels is not None
     return Measured(
-        mse=figures.error,
-        explained=figures.explained,
-        objects=figures.objects,
-        prototypes=figures.prototypes,
-        f1=evaluate(model, some).f1 if known else None,
+        mse=figures["error"],
+        explained=figures["explained"],
+        objects=figures["objects"],
+        prototypes=figures["prototypes"],
+        f1=evaluate(model, scenes).f1 if known else None,
     )
 
 
