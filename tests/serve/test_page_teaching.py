@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from benchmarks.serve import serving
 
+from pcdnet.run import RunFolder
 from pcdnet.serve.workbench import Workbench
 from tests.serve.pages import needs_browser, open_picture, point, wait
+from tests.serve.test_learning import run as taught  # noqa: F401  (a fixture)
 from tests.serve.test_page_looks import DONE, LEARNING, relearn
 
 pytestmark = needs_browser
@@ -177,3 +180,48 @@ def test_learning_shows_its_progress_then_before_and_after_side_by_side(visit: A
         assert page.get_by_role("button", name="Take the new prototypes").is_visible()
     finally:
         page.unroute_all()
+
+
+def test_a_missing_thing_is_drawn_learned_adopted_counted_and_given_back(
+    visit: Any,
+    taught: RunFolder,  # noqa: F811
+) -> None:
+    with serving(Workbench.for_run(taught)) as where:
+        page = visit(where)
+        count = page.evaluate("pcdnet.strip.count")
+        leftover = """() => { const { painted, image, size: [H, W] } = pcdnet.scene;
+            const box = [H, W, 0, 0];
+            for (let y = 0; y < H; y++) for (let x = 0; x < W; x++) {
+                const at = 3 * (y * W + x);
+                if (image[at] / 255 - painted.picture[at] < 0.3) continue;
+                box[0] = Math.min(box[0], y), box[1] = Math.min(box[1], x);
+                box[2] = Math.max(box[2], y), box[3] = Math.max(box[3], x);
+            }
+            return [Math.max(0, box[0] - 1), Math.max(0, box[1] - 1), box[2] - box[0] + 3, box[3] - box[1] + 3]; }"""
+        page.get_by_role("button", name="Draw a box").click()
+        pull(page, tuple(page.evaluate(leftover)))
+        page.get_by_label("Name of the thing").fill("tall")
+        page.get_by_role("button", name="Add", exact=True).click()
+        page.wait_for_selector(".correction canvas")
+        for name in ("cross", "bar"):
+            page.get_by_label(f"Choose {name} to merge it", exact=True).check()
+        page.get_by_label("Name of the merged kind").fill("sign")
+        page.get_by_role("button", name="Merge", exact=True).click()
+        wait(page, "pcdnet.kinds.kinds.length === 1")
+        page.locator("#minutes").fill("0.5")
+        page.get_by_role("button", name="Learn again from here").click()
+        page.wait_for_selector("#outcome figure:nth-of-type(4)")
+        assert page.locator("#outcome figure").first.locator("small").all_inner_texts() == [
+            "picture",
+            "before: 2 objects",
+            "after: 3 objects",
+        ]
+        page.get_by_role("button", name="Take the new prototypes").click()
+        wait(page, "pcdnet.scene.bank.P === 3 && pcdnet.scene.objects.length === 3")
+        page.locator("#count-start").click()
+        wait(page, "pcdnet.kinds.state.state === 'done'")
+        counts = page.evaluate("pcdnet.kinds.kinds.map(({ name, objects }) => [name, objects])")
+        assert dict(counts) == {"sign": 2 * count, "tall": count}
+        page.get_by_role("button", name="Give the old prototypes back…").click()
+        page.get_by_role("button", name="Give them back").click()
+        wait(page, "pcdnet.scene.bank.P === 2 && pcdnet.scene.objects.length === 2")

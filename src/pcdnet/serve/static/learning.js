@@ -15,7 +15,7 @@ const FIGURES = [
   ["mse", "mean squared error", (value) => value.toPrecision(3), -1],
   ["f1", "F1, by the ground truth", (value) => value.toFixed(3), 1],
   ["objects", "objects a picture", number, 0],
-  ["prototypes", "prototypes in use", (value) => `${value}`, 0],
+  ["prototypes", "prototypes", (value) => `${value}`, 0],
 ];
 
 export class Learning {
