@@ -7,6 +7,21 @@ import { attempt, complain, counted, lasting, report } from "./words.js";
 
 const PICTURES = 3; // prototypes of a kind that are shown
 const LISTED = 12; // pictures at the limit that are listed
+const DARKEST = 0.25; // colours are told apart by their hues down to this brightness
+
+// Colours as points whose distances say how different they look, as the library has them; tests compare.
+function point(colour) {
+  if (colour.length === 1) return colour;
+  const mean = colour.reduce((sum, value) => sum + value, 0) / colour.length;
+  return [...colour.map((value) => (value - mean) / Math.max(...colour, DARKEST)), mean / 2];
+}
+
+// Of the kinds of a prototype the one whose colour an object has.
+function nearest(kinds, colour) {
+  if (kinds.length < 2) return kinds[0];
+  const apart = ({ tint }) => point(tint).reduce((sum, value, at) => sum + (value - point(colour)[at]) ** 2, 0);
+  return kinds.reduce((best, kind) => (apart(kind) < apart(best) ? kind : best));
+}
 
 export class Kinds {
   #chosen = new Set(); // kinds by name
@@ -102,7 +117,7 @@ export class Kinds {
     const most = Math.max(1, ...this.kinds.map(({ objects }) => objects));
     this.kinds.forEach((kind, at) => {
       const known = this.#rows.get(kind.name);
-      const look = `${kind.prototypes} ${kind.colour}`;
+      const look = `${kind.prototypes} ${kind.colour} ${kind.tint}`;
       if (known && known.look !== look) known.item.remove();
       const row = known?.look === look ? known : this.#made(kind, look);
       this.#rows.set(kind.name, row);
@@ -115,7 +130,7 @@ export class Kinds {
       row.folder.title = this.state.done ? `in ${counted(kind.pictures, "picture")}` : "not counted yet";
       row.bar.value = kind.objects / most;
       row.check.checked = this.#chosen.has(kind.name);
-      if (row.name !== document.activeElement) row.name.value = kind.name;
+      if (row.name !== document.activeElement) row.name.value = kind.group;
     });
     this.#here();
     this.#offer();
@@ -123,9 +138,13 @@ export class Kinds {
 
   // How many of each are in the picture on the bench.
   #here() {
-    const { bank, objects } = this.scene;
+    const kinds = new Map();
+    for (const kind of this.kinds) for (const p of kind.prototypes) kinds.set(p, [...(kinds.get(p) ?? []), kind]);
     const here = new Map();
-    for (const { prototype } of objects) here.set(bank.names[prototype], (here.get(bank.names[prototype]) ?? 0) + 1);
+    for (const { prototype, colour } of this.scene.objects) {
+      const name = nearest(kinds.get(prototype) ?? [], colour)?.name;
+      here.set(name, (here.get(name) ?? 0) + 1);
+    }
     for (const [name, row] of this.#rows) {
       row.here.textContent = here.get(name) ?? 0;
       row.item.classList.toggle("absent", !here.has(name));
@@ -138,19 +157,20 @@ export class Kinds {
     const item = make("li", { class: "kind-row" });
     item.style.setProperty("--kind", kind.colour);
     const pictures = make("span", { class: "kind-pictures", "aria-hidden": "true" });
-    for (const p of kind.prototypes.slice(0, PICTURES)) pictures.append(bank.thumb(p, [1, 1, 1], 32));
+    const tint = kind.tint ?? [1, 1, 1];
+    for (const p of kind.prototypes.slice(0, PICTURES)) pictures.append(bank.thumb(p, tint, 32));
     if (kind.prototypes.length > PICTURES) pictures.append(make("small", {}, `+${kind.prototypes.length - PICTURES}`));
     const check = make("input", { type: "checkbox", "aria-label": `Choose ${kind.name} to merge it` });
     check.addEventListener("change", () => this.#choose(kind.name, check.checked));
     const name = make("input", { type: "text", maxlength: 60, "aria-label": `Name of the kind ${kind.name}`, autocomplete: "off", spellcheck: "false" });
-    name.value = kind.name;
+    name.value = kind.group;
     name.readOnly = !renaming;
     name.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") name.value = kind.name;
+      if (event.key === "Escape") name.value = kind.group;
       if (event.key === "Enter" || event.key === "Escape") name.blur();
     });
     name.addEventListener("change", () => {
-      if (name.value.trim() !== kind.name) this.#change(kind.prototypes, { name: name.value.trim() });
+      if (name.value.trim() !== kind.group) this.#change(kind.prototypes, { name: name.value.trim() });
     });
     const [here, folder] = [make("b", { class: "number" }), make("b", { class: "number" })];
     const bar = make("meter", { min: 0, max: 1, value: 0, "aria-hidden": "true" });
@@ -163,7 +183,10 @@ export class Kinds {
     const hide = button("Hide", `Hide ${kind.name}`, () => this.#hide(kind.name));
     hide.classList.add("quiet");
     check.hidden = hide.hidden = !renaming;
-    item.append(check, pictures, name, numbers, hide, bar);
+    const called = make("span", { class: "kind-name" });
+    called.append(name);
+    if (kind.tint) called.append(make("small", { class: "faint" }, kind.name.slice(kind.group.length)));
+    item.append(check, pictures, called, numbers, hide, bar);
     if (renaming) this.#dragged(item, kind.name);
     return { item, look, check, name, here, folder, bar, hide };
   }
@@ -215,6 +238,7 @@ export class Kinds {
     find("merging").hidden = !ready;
     if (!ready) return;
     find("merging-words").textContent = `Merge ${names.length} kinds into`;
-    if (fresh) find("merged-name").value = names.find((name) => !/^prototype \d+$/.test(name)) ?? names[0];
+    const groups = names.map((name) => this.#kind(name)?.group ?? name);
+    if (fresh) find("merged-name").value = groups.find((name) => !/^prototype \d+$/.test(name)) ?? groups[0];
   }
 }

@@ -78,7 +78,7 @@ export class Learning {
     if (running) this.#progress(state);
     else if (state.state === "failed" && before === "running") complain(`Nothing was learned: ${state.message}`);
     if (state.state === "done") {
-      if (before !== "done") this.#compare(state);
+      if (before !== "done") this.#compare(state, before === "running");
     } else find("outcome").hidden = true;
     return running;
   }
@@ -92,8 +92,8 @@ export class Learning {
     find("learning-words").textContent = [...words, loss === null ? "" : `loss ${loss.toPrecision(3)}`].filter(Boolean).join(" · ");
   }
 
-  // Before and after: figures, then pictures, then what to do.
-  #compare({ before, after, reasons }) {
+  // Before and after: figures, then pictures, then what to do. Who waited for it is taken there.
+  #compare({ before, after, reasons }, waited) {
     const place = find("outcome");
     const title = make("h3", { tabindex: "-1" }, "Before and after");
     place.replaceChildren(title, figures(before, after));
@@ -111,8 +111,10 @@ export class Learning {
     acts.append(take, leave);
     place.append(pictures, acts);
     place.hidden = false;
-    title.focus({ preventScroll: true });
-    place.scrollIntoView({ block: "nearest" });
+    if (waited) {
+      title.focus({ preventScroll: true });
+      place.scrollIntoView({ block: "nearest" });
+    }
     report("Learning is done. Compare before and after, then take the new prototypes or discard them.");
     this.#fill(pictures);
   }

@@ -129,11 +129,12 @@ export class List {
     const editor = make("div", { class: "editor", role: "group", "aria-label": "Edit the object" });
     const tint = make("label", { class: "tint" });
     const grey = scene.bank.C === 1;
-    const colour = make("input", grey ? { type: "range", min: 0, max: 1.5, step: 0.01 } : { type: "color" });
+    const words = grey ? "Brightness" : "Colour";
+    const colour = make("input", grey ? { type: "range", min: 0, max: 1.5, step: 0.01, "aria-label": words } : { type: "color", "aria-label": words });
     const value = () => (grey ? [Number(colour.value)] : [1, 3, 5].map((i) => parseInt(colour.value.slice(i, i + 2), 16) / 255));
     colour.addEventListener("input", () => scene.alter(scene.selected, { colour: value() }, false));
     colour.addEventListener("change", () => scene.settle());
-    tint.append(colour, make("span", {}, grey ? "Brightness" : "Colour"));
+    tint.append(colour, make("span", { "aria-hidden": "true" }, words));
     const tools = make("div", { class: "bar" });
     tools.append(
       tint,
