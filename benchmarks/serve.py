@@ -21,12 +21,12 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.models import tetromino_model
 from benchmarks.provenance import Start
 from benchmarks.serving import Process, served, tetromino_run
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
 from pcdnet.data.strip import SceneStrip
+from pcdnet.run import load
 from pcdnet.serve.app import create_app
 from pcdnet.serve.messages import Array
 from pcdnet.serve.server import address, bind, make_server
@@ -40,8 +40,10 @@ MOMENTS = 8
 
 def true_workbench(folder: Path) -> Workbench:
     """A model with the true prototypes of Tetrominoes, and six pictures."""
-    model = tetromino_model("least_squares")
-    return Workbench(folder=folder, model=model, pictures=SceneStrip(open_data("tetrominoes", count=6, seed=TEST_SEED)))
+    run = tetromino_run(folder / "run")
+    return Workbench(
+        folder=run, model=load(run), pictures=SceneStrip(open_data("tetrominoes", count=6, seed=TEST_SEED))
+    )
 
 
 @contextmanager

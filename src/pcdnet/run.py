@@ -233,6 +233,10 @@ class RunFolder:
         """Whether this is a model that comes with the package, which stays as it is."""
         return trained.is_trained(self.path)
 
+    def check_own(self) -> None:
+        """Refuse to change a model that comes with the package."""
+        trained.check_own(self.path)
+
     @property
     def samples(self) -> Path | None:
         """Pictures to try it on that come with a trained model; None of any other run."""

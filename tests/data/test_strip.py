@@ -58,7 +58,7 @@ def test_a_damaged_picture_is_refused_and_the_others_are_not(tmp_path: Path) -> 
 
 def test_they_are_looked_at_as_the_view_says_but_whole_and_all_of_them(tmp_path: Path) -> None:
     made = images(tmp_path, 5)
-    view = View(crop=(1, 2, 10, 16), grey=True, stride=2, tiles=16)
+    view = View(crop=(1, 2, 10, 16), grey=True, stride=2, tiles=32)
     strip = open_strip(tmp_path, view)
     assert [strip.name(n) for n in range(len(strip))] == ["p0.png", "p2.png", "p4.png"]
     assert strip.size(1) == (10, 16)

@@ -13,32 +13,15 @@ import pytest
 from benchmarks.serve import serving
 from PIL import Image
 
-from pcdnet.config import Config, LossConfig, TrainConfig
-from pcdnet.origin import Origin
 from pcdnet.run import RunFolder
 from pcdnet.serve.workbench import Workbench
-from tests.runs import run_of
-from tests.training.test_correction import BAR, CROSS, TALL, model, picture
+from tests.training.corrected import make_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """A run that knows crosses and bars, and pictures with tall things, too."""
-    folder = tmp_path_factory.mktemp("learning")
-    rng = np.random.default_rng(0)
-    (folder / "pictures").mkdir()
-    for number in range(24):
-        things = []
-        for n, shape in enumerate((CROSS, BAR, TALL)):
-            row, column = rng.integers(1, 5, 2).tolist()
-            things.append((shape, row + 20 * (n // 2), column + 20 * (n % 2), float(rng.uniform(0.7, 1))))
-        Image.fromarray(picture(*things)).save(folder / "pictures" / f"{number}.png")
-    former = model()
-    train = TrainConfig(steps=6, batch=6, learning_rate=0.002, init="shapes", noise_steps=0, mask_noise=0.1)
-    config = Config(model=former.config, loss=LossConfig(), train=train)
-    made = run_of(folder / "run", former.weights(), config, Origin(data=str(folder / "pictures"), size=(40, 40)))
-    made.keep_names(former.names)
-    return made
+    return make_run(tmp_path_factory.mktemp("learning"))
 
 
 @pytest.fixture

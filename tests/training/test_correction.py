@@ -6,47 +6,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-import torch
 
-from pcdnet.config import ModelConfig
 from pcdnet.corrections import Drawn
 from pcdnet.errors import PcdnetError
-from pcdnet.model.bank import PrototypeBank
-from pcdnet.model.network import PCDNet
-from pcdnet.names import Names
 from pcdnet.training.correction import correct, thing_in
-
-CROSS = np.zeros((7, 7), np.float32)
-CROSS[2:5], CROSS[:, 2:5] = 1, 1
-BAR = np.zeros((7, 7), np.float32)
-BAR[2:5] = 1
-TALL = np.ones((15, 5), np.float32)
-CONFIG = ModelConfig(
-    num_prototypes=2,
-    prototype_size=(9, 9),
-    max_objects=2,
-    peaks_per_prototype=3,
-    localization="error_reduction",
-    min_error_reduction=3.0,
-)
-
-
-def model() -> PCDNet:
-    """A model that knows crosses and bars over black."""
-    masks = torch.zeros(2, 9, 9)
-    masks[0, 1:8, 1:8], masks[1, 1:8, 1:8] = torch.from_numpy(CROSS), torch.from_numpy(BAR)
-    made = PCDNet.from_bank(PrototypeBank(masks.clone(), 2 * masks - 0.5), CONFIG)
-    made.names = Names(count=2, given={0: "cross", 1: "bar"})
-    return made
-
-
-def picture(*things: tuple[np.ndarray, int, int, float]) -> np.ndarray:
-    """Shapes of some brightness at some places over black."""
-    image = np.zeros((40, 40, 3), np.float32)
-    for shape, row, column, light in things:
-        image[row : row + shape.shape[0], column : column + shape.shape[1]] += light * shape[..., None]
-    return np.round(255 * image).astype(np.uint8)
-
+from tests.training.corrected import BAR, CONFIG, CROSS, TALL, model, picture
 
 SCENE = picture((CROSS, 3, 4, 1.0), (TALL, 15, 20, 0.9), (BAR, 5, 25, 0.8))
 OTHER = picture((TALL, 2, 30, 0.7), (CROSS, 25, 10, 0.8), (TALL, 20, 3, 1.0), (BAR, 3, 3, 1.0))

@@ -23,7 +23,7 @@ from pcdnet.serve.complaints import MISTAKES, complain_in_sentences
 from pcdnet.serve.description import decomposable, describe_requests, in_json
 from pcdnet.serve.desk import Desk, Large
 from pcdnet.serve.folder_routes import add_folder
-from pcdnet.serve.guard import Guard
+from pcdnet.serve.guard import Guard, Purse
 from pcdnet.serve.learning_routes import add_learning
 from pcdnet.serve.refusal import Refusal
 from pcdnet.serve.requests import JSON, as_json, check_local, json_body, kind_of, sized
@@ -46,11 +46,14 @@ def create_app(
     threads: int = 1,
     hosts: frozenset[str] = LOCAL_HOSTS,
     token: Token | None = None,
+    desk: Desk | None = None,
+    purse: Purse | None = None,
 ) -> FastAPI:
     """The app of one run.
 
     `local` says that only this machine can reach it, and so may change what is kept with the run; `threads` is how many
-    requests are worked on at a time; `hosts` and `token` say who is let in.
+    requests are worked on at a time; `hosts` and `token` say who is let in. Apps of one server
+    share its `desk` and its `purse`.
     """
     app = FastAPI(
         title="pcdnet",
@@ -60,8 +63,8 @@ def create_app(
         redoc_url=None,
         responses=MISTAKES,
     )
-    app.add_middleware(Guard, hosts=hosts, token=token)
-    app.state.desk = desk = Desk(threads)
+    app.add_middleware(Guard, hosts=hosts, token=token, purse=purse)
+    app.state.desk = desk = desk or Desk(threads)
     app.state.close = workbench.close
     complain_in_sentences(app)
     local = local and workbench.own
@@ -150,6 +153,12 @@ def _add_names(app: FastAPI, workbench: Workbench, desk: Desk, local: bool) -> N
         check_local(local, "names stay as they are")
         name = messages.read(await json_body(request), messages.Name.model_validate_json).name
         return await desk.do(lambda: workbench.rename(prototype, name), request.receive)
+
+
+def add_static(app: FastAPI) -> None:
+    """Add the files of the page."""
+    app.add_route("/favicon.ico", partial(_page, STATIC / PAGES["/favicon.ico"]), include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=STATIC))
 
 
 def _add_pages(app: FastAPI) -> None:

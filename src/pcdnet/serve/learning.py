@@ -26,8 +26,6 @@ LONGEST_LINE = 1 << 20
 """Characters of a line of what the process says."""
 GRACE = 1.5
 """Seconds that the process has to end when it is asked to."""
-NICE = 5
-"""How far it stands back for the server."""
 
 
 class Relearning:
@@ -74,8 +72,6 @@ class Relearning:
                 stderr=said,
                 text=True,
             )
-            with suppress(OSError, AttributeError):
-                os.setpriority(os.PRIO_PROCESS, self._process.pid, NICE)
             self._state, self._message = "running", "reading the pictures"
             self._begun = time.monotonic()
             follow = threading.Thread(target=self._follow, args=(self._process, said), daemon=True)

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
@@ -17,6 +18,9 @@ from fastapi import FastAPI
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.serve.desk import Desk
 from pcdnet.serve.patience import PatientProtocol
+
+if TYPE_CHECKING:
+    from pcdnet.serve.gallery import Gallery
 
 NEARBY = 100
 """Ports that are tried to offer another one."""
@@ -87,7 +91,7 @@ class Server(uvicorn.Server):
                 signal.signal(each, handler)
 
 
-def make_server(app: FastAPI) -> Server:
+def make_server(app: FastAPI | Gallery) -> Server:
     """A server for the app: `run(sockets=[...])` works until it is asked to end."""
     config = uvicorn.Config(
         app,

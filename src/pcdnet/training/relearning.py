@@ -30,6 +30,7 @@ from pcdnet.names import Names
 from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.succession import CANDIDATE, discard
+from pcdnet.training.colours import with_colours
 from pcdnet.training.correction import Correction, correct
 from pcdnet.training.diagnosis import diagnose
 from pcdnet.training.evaluation import evaluate
@@ -167,6 +168,8 @@ def learn_again(
         )
         best.values, best.learned_size = former.values, former.learned_size
         names = dataclasses.replace(start.names, colours=best.names.colours)
+        if len(set(names)) < len(names):  # prototypes of one name come in the same colours
+            names = with_colours(best, scenes.images, names)
         judged = RunFolder.at(run.path / CANDIDATE).verdict()  # by the same images
         assert judged is not None, "training ends with it"
         learned = Learned(
@@ -202,12 +205,8 @@ def candidate_of(run: RunFolder) -> Learned | None:
     if not path.is_file():
         return None
     try:
-        words = json.loads(unsealed_json(text_of(content_of(path))))
-        if not isinstance(words, dict) or words.get("format") != FORMAT:
-            raise ValueError("it is none that learning again made")
-        if words["base"] != _digest(run.path):
-            return None
-        return _from_words(words)
+        base, learned = learned_from(text_of(content_of(path)))
+        return learned if base == _digest(run.path) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise PcdnetError(f"cannot read {path}: {reason}; learn again") from None
@@ -317,7 +316,14 @@ def _digest(folder: Path) -> str:
     return hashlib.sha256(content_of(folder / WEIGHTS, _LARGEST_WEIGHTS)).hexdigest()
 
 
-def _from_words(words: dict[str, Any]) -> Learned:
+def learned_from(text: str) -> tuple[str, Learned]:
+    """What a candidate says of itself: the digest of the weights that it came from, and what was learned.
+
+    What nobody wrote is one of the errors of Python's own types.
+    """
+    words = json.loads(unsealed_json(text))
+    if not isinstance(words, dict) or words.get("format") != FORMAT or not isinstance(words["base"], str):
+        raise ValueError("it is none that learning again made")
     pair = [_measured(words[name]) for name in ("before", "after")]
     numbers, shift, reasons = words["numbers"], words["shift"], words["reasons"]
     if not isinstance(reasons, list) or not all(isinstance(each, str) for each in reasons):
@@ -326,8 +332,8 @@ def _from_words(words: dict[str, Any]) -> Learned:
         raise ValueError("it does not say what prototypes became")
     if len(shift) != 2 or not all(type(each) is int for each in shift):
         raise ValueError("it does not say how frames grew")
-    return Learned(
-        before=pair[0], after=pair[1], reasons=tuple(reasons), numbers=dict(map(tuple, numbers)), shift=tuple(shift)
+    return words["base"], Learned(
+        before=pair[0], after=pair[1], reasons=tuple(reasons), numbers=dict(numbers), shift=(shift[0], shift[1])
     )
 
 
