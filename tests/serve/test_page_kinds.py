@@ -55,11 +55,7 @@ def test_every_kind_is_counted_in_the_picture_and_in_the_folder(visit: Any, work
     assert page.locator("#kinds-words").inner_text() == f"{folder.total()} objects in 6 pictures"
     page.locator("#objects .row").first.click()
     page.keyboard.press("Delete")
-    first = f"prototype {next(iter(here))}"
-    p = objects(page)
-    wait(page, f"pcdnet.keeping.pending === 0 && pcdnet.scene.objects.length === {len(p)}")
     wait(page, f"document.getElementById('kinds-words').textContent.startsWith('{folder.total() - 1} objects')")
-    assert first in rows(page)
 
 
 def test_kinds_that_are_chosen_are_merged_and_counted_as_one_at_once(visit: Any, workbench: Workbench) -> None:

@@ -76,7 +76,7 @@ def test_a_box_is_drawn_with_a_finger(visit: Any, client: Any, workbench: Workbe
     top, left, height, width = box = thing(workbench)
     page.get_by_role("button", name="Draw a box").tap()
     session = page.context.new_cdp_session(page)
-    places = [("touchStart", (top, left)), ("touchMove", (top + 3, left + 3))]
+    places: list[tuple[str, tuple[int, int] | None]] = [("touchStart", (top, left)), ("touchMove", (top + 3, left + 3))]
     places += [("touchMove", (top + height - 1, left + width - 1)), ("touchEnd", None)]
     for kind, place in places:
         points = [] if place is None else [dict(zip("xy", point(page, *place), strict=True))]
