@@ -159,8 +159,11 @@ def visit(watch: Watch, site: str, grey_site: str, plain_site: str, workbench: W
 
     yield opened
     for page in pages:
-        if not page.is_closed():
-            page.evaluate("window.pcdnet?.keeping.settled()")
+        if page.is_closed():
+            continue
+        page.evaluate("window.pcdnet?.keeping.settled()")
+        if not page.url.startswith(site):
+            page.goto("about:blank")  # its server may end before the page asks again
     workbench.discard_edits()
     assert watch.troubles == []
     assert watch.asked

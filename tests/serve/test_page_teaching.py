@@ -210,7 +210,7 @@ def test_a_missing_thing_is_drawn_learned_adopted_counted_and_given_back(
         wait(page, "pcdnet.kinds.kinds.length === 1")
         page.locator("#minutes").fill("0.5")
         page.get_by_role("button", name="Learn again from here").click()
-        page.wait_for_selector("#outcome figure:nth-of-type(4)")
+        page.wait_for_selector("#outcome figure:nth-of-type(4)", timeout=300_000)
         assert page.locator("#outcome figure").first.locator("small").all_inner_texts() == [
             "picture",
             "before: 2 objects",
@@ -225,3 +225,4 @@ def test_a_missing_thing_is_drawn_learned_adopted_counted_and_given_back(
         page.get_by_role("button", name="Give the old prototypes back…").click()
         page.get_by_role("button", name="Give them back").click()
         wait(page, "pcdnet.scene.bank.P === 2 && pcdnet.scene.objects.length === 2")
+        page.goto("about:blank")

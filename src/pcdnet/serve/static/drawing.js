@@ -32,6 +32,7 @@ export class Drawing {
     this.stage.look("image");
     this.#show(null);
     this.stage.element.focus({ preventScroll: true });
+    this.stage.element.scrollIntoView({ block: "nearest" });
     report("Drawing a box: arrow keys place it, with Shift they size it; Enter to go on, Escape to leave.");
   }
 

@@ -194,15 +194,16 @@ export class Strip {
     if (this.#asking.has(block)) return;
     const asked = new AbortController();
     this.#asking.set(block, asked);
+    this.stale.delete(block);
     try {
       const { pictures } = await getPictures(block * BLOCK, BLOCK, asked.signal);
       this.#blocks.set(block, pictures);
-      this.stale.delete(block);
       for (const [n, item] of this.#shown) if (Math.floor(n / BLOCK) === block) this.#fill(item, n);
     } catch (complaint) {
       if (complaint.name !== "AbortError") complain(complaint.message);
     } finally {
       this.#asking.delete(block);
     }
+    if (this.stale.has(block)) this.#load(); // it has changed meanwhile
   }
 }
