@@ -21,9 +21,8 @@ import torch
 from jaxtyping import Float, Float64
 from scipy.ndimage import shift
 
-from benchmarks.own.icons import CONTRAST, PAPER
-from benchmarks.own.icons import colour as ink
-from benchmarks.own.pictures import Pictures, Thing, compose, scatter, sign
+from benchmarks.own.icons import apart, painted
+from benchmarks.own.pictures import Pictures, sign
 from benchmarks.provenance import Start
 from benchmarks.serving import Process, served
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
@@ -68,20 +67,9 @@ CONFIG = Config(
 
 def make(count: int, seed: int) -> Pictures:
     """Pictures of three to six signs that keep apart."""
-    images, true = [], []
-    for n in range(count):
-        rng = np.random.default_rng([seed, n])
-        kinds = rng.integers(len(KINDS), size=rng.integers(3, 7)).tolist()
-        shapes = [sign(KINDS[kind], SIZE).alpha for kind in kinds]
-        places = scatter(rng, [(alpha.shape[0], alpha.shape[1]) for alpha in shapes], (SIDE, SIDE), gap=2)
-        things = [
-            Thing(kind, alpha, row, column, ink(rng))
-            for kind, alpha, (row, column) in zip(kinds, shapes, places, strict=False)
-        ]
-        image, found = compose(np.full((SIDE, SIDE, 3), PAPER), things)
-        images.append(image.round().astype(np.uint8))
-        true.append(found)
-    return Pictures(images=images, ground_truth=true, kinds=tuple(KINDS))
+    seeds = (np.random.default_rng([seed, n]) for n in range(count))
+    made = [painted(apart(rng, KINDS, int(rng.integers(3, 7)), SIZE, (SIDE, SIDE)), (SIDE, SIDE)) for rng in seeds]
+    return Pictures(images=[image for image, _ in made], ground_truth=[true for _, true in made], kinds=tuple(KINDS))
 
 
 def wrong_bank(seed: int) -> tuple[PrototypeBank, dict[int, str]]:
@@ -127,12 +115,7 @@ def f1(folder: Path, pictures: Pictures) -> float:
 def corrected(process: Process, pictures: Pictures) -> float:
     """Do what a person would do, by the server's routes; the seconds that learning again took."""
     with httpx.Client(base_url=process.site, timeout=120) as client:
-        for kind in (1, 2, 5):
-            number, box = example(pictures, kind)
-            message = {"picture": number, "box": box, "name": KINDS[kind]}
-            client.post("/api/corrections", json=message).raise_for_status()
-        client.post("/api/corrections", json={"remove": 2}).raise_for_status()
-        client.put("/api/kinds", json={"prototypes": [0, 1], "name": KINDS[0]}).raise_for_status()
+        corrections(client, pictures)
         start = time.perf_counter()
         client.post("/api/learning", json={"minutes": MINUTES}).raise_for_status()
         while (told := client.get("/api/learning").raise_for_status().json())["state"] == "running":
@@ -142,6 +125,16 @@ def corrected(process: Process, pictures: Pictures) -> float:
             raise RuntimeError(f"learning again ended as {told['state']}: {told['message']}")
         client.post("/api/learning/adopt").raise_for_status()
     return seconds
+
+
+def corrections(client: httpx.Client, pictures: Pictures) -> None:
+    """What is wrong, as a person shows it."""
+    for kind in (1, 2, 5):
+        number, box = example(pictures, kind)
+        message = {"picture": number, "box": box, "name": KINDS[kind]}
+        client.post("/api/corrections", json=message).raise_for_status()
+    client.post("/api/corrections", json={"remove": 2}).raise_for_status()
+    client.put("/api/kinds", json={"prototypes": [0, 1], "name": KINDS[0]}).raise_for_status()
 
 
 def correct_one(seed: int) -> dict[str, Any]:
@@ -189,7 +182,7 @@ def main() -> None:
     for seed in parser().parse_args().seeds:
         rows.append(row := correct_one(seed))
         print(f"seed {seed}: F1 {row['f1_before']:.3f} -> {row['f1_after']:.3f} in {row['seconds']:.0f} s", flush=True)
-    start.close({"benchmark": "correcting", "minutes": MINUTES, "contrast": CONTRAST, "rows": rows})
+    start.close({"benchmark": "correcting", "minutes": MINUTES, "rows": rows})
 
 
 if __name__ == "__main__":

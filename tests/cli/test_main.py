@@ -33,6 +33,8 @@ MISTAKES: dict[str, list[str]] = {
     "figure": ["file", "--kind", "prototypes", "--out", "a.png"],
     "serve": ["file", "--port", "0"],
     "merge": ["file", "0", "1"],
+    "hide": ["file", "0"],
+    "learn-again": ["file"],
     "export": ["file", "--onnx", "a.onnx"],
     "bench": ["file"],
     "data": ["tetrominoes", "--out", "file"],

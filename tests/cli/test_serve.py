@@ -32,7 +32,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Workbench]:
 
     def noted(workbench: Workbench, **_: Any) -> Any:
         made.append(workbench)
-        return SimpleNamespace(state=SimpleNamespace(desk=SimpleNamespace(idle=True)))
+        return SimpleNamespace(state=SimpleNamespace(desk=SimpleNamespace(idle=True), busy=lambda: False))
 
     monkeypatch.setattr("pcdnet.serve.app.create_app", noted)
     monkeypatch.setattr("pcdnet.serve.server.make_server", lambda _: SimpleNamespace(run=interrupted))

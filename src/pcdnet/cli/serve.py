@@ -78,7 +78,7 @@ class Serve:
                 make_server(app).run(sockets=[bound])
             print("ended", flush=True)
         gc.freeze()  # or Python, on its way out, looks through all of torch for garbage: a second
-        if not app.state.desk.idle:
+        if not app.state.desk.idle or app.state.busy():
             # Threads cannot be interrupted, and Python would wait for them; nobody waits for what they make.
             sys.stderr.flush()
             os._exit(0)

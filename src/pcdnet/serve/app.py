@@ -65,7 +65,7 @@ def create_app(
     )
     app.add_middleware(Guard, hosts=hosts, token=token, purse=purse)
     app.state.desk = desk = desk or Desk(threads)
-    app.state.close = workbench.close
+    app.state.close, app.state.busy = workbench.close, lambda: workbench.counting.busy
     complain_in_sentences(app)
     local = local and workbench.own
     _add_model(app, workbench, desk, local)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import secrets
 import time
 from math import prod
 
@@ -38,6 +39,8 @@ class Browsing:
     def __init__(self, strip: Strip | None, channels: int, edits: Edits) -> None:
         """`channels` are those of the model, which every picture is made to have."""
         self.strip, self.edits = strip, edits
+        self.mark = secrets.token_hex(8)
+        """What tells this strip from those of other servers."""
         self._channels = channels
         self._pixels: Shelf[UInt8[np.ndarray, "H W C"]] = Shelf(SHELF_BYTES, lambda picture: picture.nbytes)
         self._small: Shelf[tuple[bytes, str]] = Shelf(THUMBNAIL_BYTES, lambda file: len(file[0]))

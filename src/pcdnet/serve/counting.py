@@ -39,6 +39,8 @@ MOST_NAMED = 100
 """Pictures at the limit that are named."""
 NICE = 10
 """How far the thread stands back for those that answer requests."""
+CLOSING = 0.7
+"""Seconds that the thread has to come to its end when the server is stopped."""
 LEAST_ETA = 3
 """Pictures after which it can be told how long the others take."""
 
@@ -115,10 +117,10 @@ class Counting:
 
     def close(self) -> None:
         """Stop, and remove what was kept."""
-        self.stop(2.0)
-        if not self.busy and self._folder is not None:
-            if self._journal is not None:
-                self._journal.__exit__()
+        self.stop(CLOSING)
+        if self._journal is not None and not self.busy:
+            self._journal.__exit__()
+        if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def check_going(self) -> None:

@@ -35,6 +35,8 @@ class Pictures(Message):
     """Where the pictures come from."""
     count: int
     """How many there are in all."""
+    mark: str
+    """What tells this strip from others: small pictures that are asked for with `?mark=` it can be kept."""
     pictures: list[Pictured]
 
 

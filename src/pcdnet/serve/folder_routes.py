@@ -53,15 +53,17 @@ def _add_pictures(app: FastAPI, workbench: Workbench, desk: Desk) -> None:
         return Response(await desk.do(work, request.receive), media_type="image/png")
 
     @app.get("/api/pictures/{number}/thumbnail", response_class=Response, responses=_PNG)
-    async def small(number: int, request: Request) -> Response:
-        """One of them, small, as a PNG or JPEG file that browsers may keep."""
+    async def small(number: int, request: Request, mark: str = "") -> Response:
+        """One of them, small, as a PNG or JPEG file, which browsers may keep if they ask with the strip's mark."""
         browsing = workbench.browsing
 
         def work() -> Any:
             return sized(browsing.is_large(number), lambda: browsing.thumbnail(number))
 
         content, kind = await desk.do(work, request.receive)
-        return Response(content, media_type=kind, headers={"Cache-Control": KEPT})
+        # Without the mark, another run that is served here later would be shown with these pictures.
+        known = mark == browsing.mark
+        return Response(content, media_type=kind, headers={"Cache-Control": KEPT} if known else None)
 
 
 def _add_edits(app: FastAPI, workbench: Workbench, desk: Desk, local: bool) -> None:
@@ -162,7 +164,7 @@ def _listed(workbench: Workbench, start: int, count: int) -> folder_messages.Pic
         )
         for number in numbers
     ]
-    return folder_messages.Pictures(source=browsing.source, count=len(browsing), pictures=rows)
+    return folder_messages.Pictures(source=browsing.source, count=len(browsing), mark=browsing.mark, pictures=rows)
 
 
 def _edited(workbench: Workbench) -> folder_messages.EditedPictures:

@@ -77,7 +77,7 @@ class Gallery:
         self._apps: dict[str, FastAPI] = {}
         self._loading = asyncio.Lock()
         self._front = _front(trained.models(), hosts, token, desk, self._purse)
-        self.state = SimpleNamespace(desk=desk, close=self._close)
+        self.state = SimpleNamespace(desk=desk, close=self._close, busy=self._busy)
         """What ends with the server, as that of any app."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,6 +115,9 @@ class Gallery:
     def _close(self) -> None:
         for app in self._apps.values():
             app.state.close()
+
+    def _busy(self) -> bool:
+        return any(app.state.busy() for app in self._apps.values())
 
 
 def _front(cards: dict[str, Card], hosts: frozenset[str], token: Token | None, desk: Desk, purse: Purse) -> FastAPI:

@@ -24,8 +24,8 @@ from pcdnet.training.relearning import Learned, adopt, candidate_of, restore
 
 LONGEST_LINE = 1 << 20
 """Characters of a line of what the process says."""
-GRACE = 1.5
-"""Seconds that the process has to end when it is asked to."""
+GRACE, CLOSING = 1.5, 0.3
+"""Seconds that the process has to end when it is asked to, and when the server is stopped; nothing is lost by force."""
 
 
 class Relearning:
@@ -140,7 +140,7 @@ class Relearning:
     def close(self) -> None:
         """End the process."""
         if self._process is not None and self._process.poll() is None:
-            _end(self._process)
+            _end(self._process, CLOSING)
 
     def _learned(self, run: RunFolder) -> Learned | None:
         with suppress(PcdnetError):
@@ -175,11 +175,11 @@ class Relearning:
                 self._state, self._message = "failed", last or f"the process ended with exit code {code}"
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[str], grace: float = GRACE) -> None:
     """Ask a process to end, and end it if it does not."""
     process.terminate()
     try:
-        process.wait(GRACE)
+        process.wait(grace)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

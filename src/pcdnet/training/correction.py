@@ -107,7 +107,7 @@ def _against_background(
     model: PCDNet, image: UInt8[np.ndarray, "H W C"]
 ) -> tuple[Float32[np.ndarray, "H W C"], Float32[np.ndarray, "H W C"]]:
     """A picture as it is searched, and what the model sees behind its objects."""
-    batch = model.seen(to_tensor(image[None]).to(model.masks))
+    batch = model.seen(to_tensor(image[None].copy()).to(model.masks))
     own = model.own_backgrounds(batch)
     behind = model.weights().clamped().behind(batch[0]) if own is None else own[0]
     pair = [each.permute(1, 2, 0).float().contiguous().cpu().numpy() for each in (batch[0], behind)]

@@ -134,8 +134,16 @@ def learn_again(
     Returns
     -------
     Learned
-        How well images that were not learned from are explained before and after; `RunFolder.adopt` makes it the run's
+        How well images that were not learned from are explained before and after; `pcdnet.adopt` makes it the run's
         model, and `pcdnet.load(run.candidate)` is that model until then.
+
+    Examples
+    --------
+    >>> import pcdnet
+    >>> pcdnet.learn_again("tetrominoes", removed=[3])
+    Traceback (most recent call last):
+        ...
+    pcdnet.errors.PcdnetError: ... comes with pcdnet and stays as it is; ...
     """
     run = RunFolder.open(run)
     run.check_own()
@@ -217,6 +225,25 @@ def adopt(run: RunFolder | str | Path) -> Path:
 
     Names that were given meanwhile stay, and edits are taken over: objects of removed prototypes are lost in them, but
     not in what is kept. `restore` takes it back.
+
+    Parameters
+    ----------
+    run
+        The run, or its folder.
+
+    Returns
+    -------
+    Path
+        The folder inside the run in which the former model is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     adopt(RunFolder.open("tetrominoes").copy(f"{folder}/mine"))
+    Traceback (most recent call last):
+        ...
+    pcdnet.errors.PcdnetError: nothing waits to be adopted in ...; learn again first
     """
     run = RunFolder.open(run)
     run.check_own()
@@ -233,7 +260,27 @@ def adopt(run: RunFolder | str | Path) -> Path:
 
 
 def restore(run: RunFolder | str | Path) -> Path:
-    """Take the last adoption back: the former model, its names and its edits return; where the present one is kept."""
+    """Take the last adoption back: the former model, its names and its edits return; where the present one is kept.
+
+    Parameters
+    ----------
+    run
+        The run, or its folder.
+
+    Returns
+    -------
+    Path
+        The folder inside the run in which the present model is from now on; restoring once more brings it back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     restore(RunFolder.open("tetrominoes").copy(f"{folder}/mine"))
+    Traceback (most recent call last):
+        ...
+    pcdnet.errors.PcdnetError: ... has no former model; nothing was adopted
+    """
     run = RunFolder.open(run)
     run.check_own()
     with RunFolder.locked(run.path):
