@@ -1,23 +1,19 @@
-"""Pictures of the README and of the docs: the method in one diagram, and the viewer.
+"""Pictures of the README and the docs: the method in one diagram, the viewer, and a report.
 
 usage: python -m benchmarks.pictures method
        python -m benchmarks.pictures viewer RUN [--data DATA]
-       python -m benchmarks.pictures workplace RUN [--data DATA]
+       python -m benchmarks.pictures report RUN [--data DATA]
 
 `method` draws a generated scene on its way through the model, with the true prototypes. `viewer` starts `pcdnet serve`
-for a run and takes a screenshot of the whole window with a browser (Chromium). `workplace` takes one of each part of it
-at work on a copy of the run: docs/pictures/viewer-*.png.
+for a run and takes a screenshot of the whole window with a browser (Chromium). `report` writes the report of a run and
+takes screenshots of its top and of its kinds.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -26,6 +22,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
+import pcdnet
 from benchmarks.serve import serving
 from pcdnet.colours import instance_colours
 from pcdnet.config import Config
@@ -37,11 +34,15 @@ from pcdnet.model.network import PCDNet
 from pcdnet.run import RunFolder
 from pcdnet.serve.workbench import Workbench
 
+REPORTED = 200
+"""Scenes that the report is about."""
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 SCENE = 3
 """Which generated scene is shown."""
-WINDOW, NARROW = {"width": 1280, "height": 1070}, {"width": 390, "height": 844}
+WINDOW = {"width": 1280, "height": 1070}
 """Pixels of the browser's window."""
+PAGE = {"width": 1100, "height": 900}
+"""The same for the report."""
 
 
 def method(path: Path) -> None:
@@ -92,63 +93,31 @@ def _panel(figure: Figure, place: tuple[float, float], picture: np.ndarray, titl
 
 def viewer(run: Path, data: str | None, path: Path) -> None:
     """Take a picture of the whole window of the viewer, with an object selected."""
-    with _viewed(run, data) as page:
-        page.locator(".object").nth(1).click()
-        page.wait_for_timeout(500)
-        page.screenshot(path=str(path))
-
-
-def workplace(run: Path, data: str | None, folder: Path) -> None:
-    """Take a picture of every part of the viewer at work, and of all of it on a narrow screen in the dark."""
-    with tempfile.TemporaryDirectory() as scratch:
-        copy = Path(shutil.copytree(run, Path(scratch) / run.resolve().name))
-        with _viewed(copy, data) as page:
-            _draw(page)
-            page.locator(".seeing").screenshot(path=str(folder / "viewer-drawing.png"))
-            page.locator("#drawn-cancel").click()
-            page.locator("#count-start").click()
-            _counted(page)
-            page.locator("#kinds").screenshot(path=str(folder / "viewer-kinds.png"))
-            page.locator("#help").click()
-            page.locator("#shortcuts").screenshot(path=str(folder / "viewer-shortcuts.png"))
-        with _viewed(copy, data, viewport=NARROW, color_scheme="dark") as page:
-            page.screenshot(path=str(folder / "viewer-narrow.png"))
-
-
-@contextmanager
-def _viewed(run: Path, data: str | None, **options: Any) -> Iterator[Any]:
-    """The page of a server for a run, in a browser."""
     from playwright.sync_api import sync_playwright
 
     with serving(Workbench.for_run(RunFolder.open(run), data, "cpu")) as address, sync_playwright() as play:
         browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(**{"viewport": WINDOW, **options})
+        page = browser.new_page(viewport=WINDOW)  # type: ignore[arg-type]
         page.goto(address)
-        page.wait_for_selector("html[data-ready] .object", timeout=120_000)
+        page.wait_for_selector(".object")
+        page.locator(".object").nth(1).click()
         page.wait_for_timeout(500)
-        yield page
+        page.screenshot(path=str(path))
         browser.close()
 
 
-def _draw(page: Any) -> None:
-    """Draw a box around the first object, as if it were missing."""
-    page.locator("#draw").click()
-    box = page.locator("#picture").bounding_box()
-    height, width = page.evaluate("pcdnet.scene.size")
-    top, left, rows, columns = page.evaluate("pcdnet.scene.painted.boxes[0]")
-    places = ((top, left), (top + rows - 1, left + columns - 1))
-    for (row, column), act in zip(places, (page.mouse.down, page.mouse.up), strict=True):
-        page.mouse.move(
-            box["x"] + (column + 0.5) * box["width"] / width, box["y"] + (row + 0.5) * box["height"] / height
-        )
-        act()
-    page.locator("#drawn-name").fill("alien")
+def of_report(run: Path, data: str | None, folder: Path) -> None:
+    """Take pictures of the report of a run: what it begins with, and the table and plots of kinds."""
+    from playwright.sync_api import sync_playwright
 
-
-def _counted(page: Any) -> None:
-    """Wait until the folder is counted."""
-    while page.evaluate("pcdnet.kinds.state.state") != "done":
-        page.wait_for_timeout(200)
+    with TemporaryDirectory() as scratch, sync_playwright() as play:
+        page = pcdnet.report(run, data, out=Path(scratch) / "report.html", count=REPORTED).path
+        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        window = browser.new_page(viewport=PAGE)  # type: ignore[arg-type]
+        window.goto(page.as_uri())
+        window.screenshot(path=str(folder / "report.png"))
+        window.locator("#kinds").screenshot(path=str(folder / "report-kinds.png"))
+        browser.close()
 
 
 def main() -> None:
@@ -156,17 +125,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("method")
-    for name in ("viewer", "workplace"):
+    for name in ("viewer", "report"):
         shot = commands.add_parser(name)
         shot.add_argument("run", type=Path)
         shot.add_argument("--data")
     options = parser.parse_args()
     if options.command == "method":
         method(PICTURES / "method.png")
-    elif options.command == "viewer":
-        viewer(options.run, options.data, PICTURES / "viewer.png")
+    elif options.command == "report":
+        of_report(options.run, options.data, PICTURES)
     else:
-        workplace(options.run, options.data, PICTURES)
+        viewer(options.run, options.data, PICTURES / "viewer.png")
 
 
 if __name__ == "__main__":
