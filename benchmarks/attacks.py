@@ -54,7 +54,7 @@ def attacked(assault: Assault, run: Path, seconds: float) -> dict[str, Any]:
 
         def ask() -> httpx.Response:
             if small is None:
-                return client.post("/api/decompose", json={"sample": 0})
+                return client.post("/api/decompose", json={"picture": 0})
             return client.post("/api/render", json=small)
 
         for _ in range(WARM):

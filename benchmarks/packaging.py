@@ -45,16 +45,17 @@ build_meta.build_sdist(out)
 IMPORT = """
 import importlib, json, pkgutil, sys
 import pcdnet
-done, torchless, broken = 0, [], {}
+done, missing, broken = 0, {}, {}
 for module in pkgutil.walk_packages(pcdnet.__path__, "pcdnet."):
     try:
         importlib.import_module(module.name)
         done += 1
     except ModuleNotFoundError as error:
-        (torchless.append(module.name) if error.name == "torch" else broken.update({module.name: str(error)}))
+        missing.setdefault(error.name.partition(".")[0], []).append(module.name)
     except Exception as error:
         broken[module.name] = repr(error)
-print(json.dumps({"imported": done, "need_torch": len(torchless), "broken": broken}))
+print(json.dumps({"imported": done, "not_for_want_of": {name: len(found) for name, found in missing.items()},
+                  "broken": broken}))
 """
 USABLE = """
 import importlib, re, sys
@@ -165,7 +166,7 @@ def hashes(place: Place) -> dict[str, Any]:
 
 def extras(place: Place, names: list[str]) -> dict[str, Any]:
     """Whether every extra installs, one on top of the other, and can be used."""
-    python, needs = place.environment("extras"), extra_needs()
+    python, needs = place.environment("extras"), extra_needs(place)
     pip(python, "-c", str(CONSTRAINTS), str(place.wheel), cwd=place.home)
     done = {}
     for name in names or needs:
@@ -178,9 +179,9 @@ def extras(place: Place, names: list[str]) -> dict[str, Any]:
     return {"seconds": done}
 
 
-def extra_needs() -> dict[str, list[str]]:
+def extra_needs(place: Place) -> dict[str, list[str]]:
     """What every extra for users needs."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((place.home / "source" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needs: dict[str, list[str]] = project["optional-dependencies"]
     return {name: needed for name, needed in needs.items() if name != "dev"}
 
@@ -201,6 +202,7 @@ def others(place: Place, pythons: list[str]) -> dict[str, Any]:
         listed = json.loads(run([command, "models", "--json"], place.home))
         run([command, "train", "--help"], place.home)
         imported = json.loads(run([str(python), "-c", IMPORT], place.home).splitlines()[-1])
+        assert not imported["broken"], imported["broken"]
         pip(python, "--dry-run", "-c", str(CONSTRAINTS), str(place.wheel), cwd=place.home)
         done[tag] = {**imported, "models": list(listed), "resolves_with_torch": True}
     return done

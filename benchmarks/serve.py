@@ -21,11 +21,12 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.models import tetromino_model
 from benchmarks.provenance import Start
 from benchmarks.serving import Process, served, tetromino_run
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
+from pcdnet.data.strip import SceneStrip
+from pcdnet.run import load
 from pcdnet.serve.app import create_app
 from pcdnet.serve.messages import Array
 from pcdnet.serve.server import address, bind, make_server
@@ -38,9 +39,11 @@ MOMENTS = 8
 
 
 def true_workbench(folder: Path) -> Workbench:
-    """A model with the true prototypes of Tetrominoes, and six samples."""
-    model = tetromino_model("least_squares")
-    return Workbench(folder=folder, model=model, samples=open_data("tetrominoes", count=6, seed=TEST_SEED))
+    """A model with the true prototypes of Tetrominoes, and six pictures."""
+    run = tetromino_run(folder / "run")
+    return Workbench(
+        folder=run, model=load(run), pictures=SceneStrip(open_data("tetrominoes", count=6, seed=TEST_SEED))
+    )
 
 
 @contextmanager
@@ -71,11 +74,11 @@ def milliseconds(taken: list[float]) -> dict[str, float]:
 
 def requests(client: httpx.Client, workbench: Workbench) -> dict[str, Callable[[int], httpx.Response]]:
     """One call of each kind, for the n-th time."""
-    files = [workbench.sample_file(n) for n in range(6)]
-    found = client.post("/api/decompose", json={"sample": 0}).json()
+    files = [workbench.browsing.file(n) for n in range(6)]
+    found = client.post("/api/decompose", json={"picture": 0}).json()
     things = [{key: thing[key] for key in ("prototype", "position", "colour")} for thing in found["scene"]["objects"]]
     scene = {"size": found["scene"]["size"], "objects": things, "image": found["image"]}
-    images = [Array.from_numpy(workbench.sample(n)).model_dump() for n in range(6)]
+    images = [Array.from_numpy(workbench.browsing.pixels(n)).model_dump() for n in range(6)]
     return {
         "decompose": lambda n: client.post("/api/decompose", files={"image": ("scene.png", files[n % 6])}),
         "render": lambda _: client.post("/api/render", json=scene),
@@ -100,7 +103,7 @@ def alone(site: str, workbench: Workbench) -> dict[str, dict[str, float]]:
 
 def crowd(process: Process, workbench: Workbench, seconds: float) -> dict[str, Any]:
     """Many clients at once, each asking again as soon as it is answered; every answer is checked."""
-    files = [workbench.sample_file(n) for n in range(6)]
+    files = [workbench.browsing.file(n) for n in range(6)]
     expected = [workbench.decompose_file(content, "scene.png", fit=False).scene["objects"] for content in files]
     taken: list[float] = []
     wrong: list[str] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.fuzz import arrays, export, parts, pictures, routes, runs, texts
+from benchmarks.fuzz import arrays, export, kept, parts, pictures, routes, runs, texts
 from benchmarks.fuzz.target import Target
 
 TARGETS: dict[str, Target] = {
@@ -23,6 +23,10 @@ TARGETS: dict[str, Target] = {
         runs.ORIGIN,
         runs.VERDICT,
         runs.RUN_CONFIG,
+        kept.EDITS,
+        kept.CORRECTIONS,
+        kept.ADOPTION,
+        kept.LEARNING,
         parts.JOURNAL,
         parts.SEAL,
         parts.PART,

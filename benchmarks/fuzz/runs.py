@@ -166,12 +166,14 @@ def looked_at(run: Path) -> None:
         raise refused
 
 
-def _sealed(whole: Any, rng: Random) -> bytes:
+def sealed_words(whole: Any, rng: Random) -> bytes:
+    """JSON as a run keeps it, with a checksum that fits, most of the time."""
     text = json.dumps(whole)
     return (sealed_json(text) if text.startswith("{") and rng.random() < 0.9 else text).encode()
 
 
-def _parsed(content: bytes) -> Any:
+def sealed_as(content: bytes) -> Any:
+    """What such JSON says."""
     return json.loads(unsealed_json(content.decode()))
 
 
@@ -189,7 +191,7 @@ def mutate_lines(content: bytes, rng: Random) -> bytes:
                 del lines[place]
             case _:
                 with suppress(ValueError):
-                    lines[place] = _sealed(changed_value(_parsed(lines[place]), rng), rng)
+                    lines[place] = sealed_words(changed_value(sealed_as(lines[place]), rng), rng)
     return b"\n".join([*lines, b""])
 
 
@@ -219,14 +221,14 @@ METRICS = Target(
 ORIGIN = Target(
     name="origin",
     seeds=_file("origin.json"),
-    mutate=json_mutator(_sealed, _parsed),
+    mutate=json_mutator(sealed_words, sealed_as),
     prepare=in_run("origin.json", looked_at),
     megabytes=600,
 )
 VERDICT = Target(
     name="verdict",
     seeds=_file("verdict.json"),
-    mutate=json_mutator(_sealed, _parsed),
+    mutate=json_mutator(sealed_words, sealed_as),
     prepare=in_run("verdict.json", looked_at),
 )
 RUN_CONFIG = Target(

@@ -23,19 +23,23 @@ def make(count: int, seed: int) -> Pictures:
 
 def picture(rng: np.random.Generator) -> tuple[np.ndarray, GroundTruth]:
     """One picture."""
-    kinds = rng.integers(len(SYMBOLS), size=rng.integers(4, 9)).tolist()
-    shapes = [sign(SYMBOLS[kind], SIZE).alpha for kind in kinds]
-    places = scatter(rng, [(alpha.shape[0], alpha.shape[1]) for alpha in shapes], (HEIGHT, WIDTH), gap=2)
-    things = [
+    return painted(apart(rng, SYMBOLS, int(rng.integers(4, 9)), SIZE, (HEIGHT, WIDTH)))
+
+
+def apart(rng: np.random.Generator, symbols: str, count: int, size: int, within: tuple[int, int]) -> list[Thing]:
+    """So many of some symbols that keep apart, as far as there is room for them in a picture."""
+    kinds = rng.integers(len(symbols), size=count).tolist()
+    shapes = [sign(symbols[kind], size).alpha for kind in kinds]
+    places = scatter(rng, [(alpha.shape[0], alpha.shape[1]) for alpha in shapes], within, gap=2)
+    return [
         Thing(kind, alpha, row, column, colour(rng))
         for kind, alpha, (row, column) in zip(kinds, shapes, places, strict=False)
     ]
-    return painted(things)
 
 
-def painted(things: list[Thing]) -> tuple[np.ndarray, GroundTruth]:
+def painted(things: list[Thing], size: tuple[int, int] = (HEIGHT, WIDTH)) -> tuple[np.ndarray, GroundTruth]:
     """Things on paper, in 8 bits."""
-    image, true = compose(np.full((HEIGHT, WIDTH, 3), PAPER), things)
+    image, true = compose(np.full((*size, 3), PAPER), things)
     return image.round().astype(np.uint8), true
 
 

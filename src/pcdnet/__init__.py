@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pcdnet.config import Config, ModelConfig
+    from pcdnet.corrections import Drawn
     from pcdnet.data.view import View
     from pcdnet.decomposition import Decomposition, SceneObject
     from pcdnet.errors import PcdnetError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pcdnet.trained import Card, models
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
+    from pcdnet.training.relearning import Learned, adopt, learn_again, restore
     from pcdnet.training.suggestions import suggest
     from pcdnet.training.tuning import tune
     from pcdnet.training.verdict import Verdict, judge
@@ -35,6 +37,8 @@ _HOMES = {
     "Card": "trained",
     "Config": "config",
     "Decomposition": "decomposition",
+    "Drawn": "corrections",
+    "Learned": "training.relearning",
     "ModelConfig": "config",
     "PCDNet": "model.network",
     "PcdnetError": "errors",
@@ -45,6 +49,7 @@ _HOMES = {
     "Scenes": "scene",
     "Verdict": "training.verdict",
     "View": "data.view",
+    "adopt": "training.relearning",
     "decompose_files": "output.decompose",
     "evaluate": "training.evaluation",
     "export_onnx": "model.onnx",
@@ -52,10 +57,12 @@ _HOMES = {
     "fit": "training.fit",
     "gather": "output.gather",
     "judge": "training.verdict",
+    "learn_again": "training.relearning",
     "load": "run",
     "models": "trained",
     "push": "output.push",
     "report": "output.report",
+    "restore": "training.relearning",
     "runs": "output.runs",
     "study_report": "output.study",
     "suggest": "training.suggestions",
@@ -66,6 +73,8 @@ __all__ = [
     "Card",
     "Config",
     "Decomposition",
+    "Drawn",
+    "Learned",
     "ModelConfig",
     "PCDNet",
     "PcdnetError",
@@ -77,6 +86,7 @@ __all__ = [
     "Verdict",
     "View",
     "__version__",
+    "adopt",
     "decompose_files",
     "evaluate",
     "export_onnx",
@@ -84,10 +94,12 @@ __all__ = [
     "fit",
     "gather",
     "judge",
+    "learn_again",
     "load",
     "models",
     "push",
     "report",
+    "restore",
     "runs",
     "study_report",
     "suggest",

@@ -6,8 +6,8 @@ import base64
 import io
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -143,6 +143,21 @@ class Decomposition:
                 instances=self.instances,
             )
             for n in range(len(self))
+        )
+
+    def without(self, prototypes: Collection[int]) -> Decomposition:
+        """The same picture, but the objects of some prototypes are no objects of it: nobody asked for them."""
+        kept = ~np.isin(self.prototype_ids, list(prototypes))
+        if kept.all():
+            return self
+        labels = np.concatenate([np.zeros(1, np.int32), np.where(kept, np.cumsum(kept), 0).astype(np.int32)])
+        return replace(
+            self,
+            prototype_ids=self.prototype_ids[kept],
+            positions=self.positions[kept],
+            colours=self.colours[kept],
+            error_reductions=self.error_reductions[kept],
+            instances=labels[self.instances],
         )
 
     def __repr__(self) -> str:

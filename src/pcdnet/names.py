@@ -1,5 +1,7 @@
 """Names: what a person calls the prototypes, and the colours that they come in, kept in a run's folder as `names.toml`.
 
+    hidden = [4]
+
     [names]
     "0" = "L"
     "7" = "square"
@@ -49,6 +51,8 @@ class Names:
     """The names that a person gave, by prototype."""
     colours: Mapping[int, tuple[Colour, ...]] = field(default_factory=dict)
     """The few distinct colours that objects come in, of those prototypes whose objects do."""
+    hidden: frozenset[int] = frozenset()
+    """Prototypes whose objects are left out of results: what is found, but nobody wants to know of."""
 
     def __post_init__(self) -> None:
         for prototype, name in self.given.items():
@@ -58,6 +62,8 @@ class Names:
         for prototype, colours in self.colours.items():
             _check_number(prototype, self.count)
             checked_colours(colours)
+        for prototype in self.hidden:
+            _check_number(prototype, self.count)
         if len({len(colour) for colours in self.colours.values() for colour in colours}) > 1:
             raise PcdnetError("some colours have 1 value and some have 3; give all of them as many as images have")
 
@@ -97,6 +103,22 @@ class Names:
             raise PcdnetError("the name of several prototypes is blank; give letters, or leave it out")
         return replace(self, given={**self.given, **dict.fromkeys(which, name)})
 
+    def hiding(self, prototypes: Collection[int], *, hidden: bool = True) -> Names:
+        """The same names, but the objects of some prototypes are left out of results, or taken in again."""
+        for prototype in prototypes:
+            _check_number(prototype, self.count)
+        changed = self.hidden | set(prototypes) if hidden else self.hidden - set(prototypes)
+        return replace(self, hidden=frozenset(changed))
+
+    def renumbered(self, numbers: Mapping[int, int], count: int) -> Names:
+        """The names for a bank of `count` prototypes in which they have other numbers; those without one are lost."""
+        return Names(
+            count=count,
+            given={numbers[p]: name for p, name in self.given.items() if p in numbers},
+            colours={numbers[p]: colours for p, colours in self.colours.items() if p in numbers},
+            hidden=frozenset(numbers[p] for p in self.hidden if p in numbers),
+        )
+
     @staticmethod
     def read(folder: str | Path, count: int, channels: int | None = None) -> Names:
         """The names and colours in a run folder; none where it holds no such file.
@@ -119,15 +141,16 @@ class Names:
             unsealed_toml(text)
         except ValueError as error:
             raise PcdnetError(f"{path} cannot be used: {error}, otherwise remove the file") from None
-        known = tables and tables.keys() <= {"names", "colours"}
+        known, hidden = tables and tables.keys() <= {"hidden", "names", "colours"}, tables.pop("hidden", [])
         if not known or not all(isinstance(table, dict) for table in tables.values()):
             raise PcdnetError(f'{path} holds other things than names; write [names] and lines like "0" = "L" below it')
-        return _from_tables(tables, count, channels, path)
+        return _from_tables(tables, _checked_hidden(hidden, count, path), count, channels, path)
 
     def write(self, folder: str | Path) -> None:
         """Keep the names and colours in a run folder, whole or not at all."""
         # JSON's strings and lists are TOML's too, as names have no control characters and colours no infinities.
-        lines = ["[names]", *(f'"{p}" = {json.dumps(self.given[p], ensure_ascii=False)}' for p in sorted(self.given))]
+        lines = [f"hidden = {sorted(self.hidden)}", ""] if self.hidden else []
+        lines += ["[names]", *(f'"{p}" = {json.dumps(self.given[p], ensure_ascii=False)}' for p in sorted(self.given))]
         if self.colours:
             lines += ["", "[colours]", *(f'"{p}" = {json.dumps(self.colours[p])}' for p in sorted(self.colours))]
         with whole_file(Path(folder) / FILE) as file:
@@ -165,7 +188,17 @@ def checked_colours(colours: Any) -> tuple[Colour, ...]:
     return tuple(tuple(map(float, colour)) for colour in colours)
 
 
-def _from_tables(tables: dict[str, dict[str, Any]], count: int, channels: int | None, path: Path) -> Names:
+def _checked_hidden(hidden: Any, count: int, path: Path) -> frozenset[int]:
+    """The hidden prototypes, if they are a list of numbers of prototypes."""
+    if not isinstance(hidden, list) or not all(type(p) is int and 0 <= p < count for p in hidden):
+        known = f"a list of numbers of 0 to {count - 1}"
+        raise PcdnetError(f"{path} sets hidden = {hidden!r:.40}, which is not {known}; fix that line")
+    return frozenset(hidden)
+
+
+def _from_tables(
+    tables: dict[str, dict[str, Any]], hidden: frozenset[int], count: int, channels: int | None, path: Path
+) -> Names:
     given: dict[int, str] = {}
     for key, name in tables.get("names", {}).items():
         if not isinstance(name, str):
@@ -174,7 +207,8 @@ def _from_tables(tables: dict[str, dict[str, Any]], count: int, channels: int | 
     colours = {_number(key, count, path): value for key, value in tables.get("colours", {}).items()}
     try:
         names = {p: name for p, text in given.items() if (name := checked_name(text))}
-        found = Names(count=count, given=names, colours={p: checked_colours(value) for p, value in colours.items()})
+        checked = {p: checked_colours(value) for p, value in colours.items()}
+        found = Names(count=count, given=names, colours=checked, hidden=hidden)
     except PcdnetError as error:
         raise PcdnetError(f"{path} cannot be used: {error}") from None
     for colour in (values[0] for values in found.colours.values() if channels is not None):

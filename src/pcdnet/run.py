@@ -10,6 +10,9 @@
     report.html           the report
     tensorboard/          event files, where they were asked for
     train.lock            there while a process trains
+    edits/                scenes that people corrected in the browser, a file a picture
+    corrections/          boxes that they drew and prototypes that they removed, to learn again from
+    candidate/, former/   what learning again made, and the models before; see `succession`
 
 Each file is written whole under another name and then renamed, so a run that is killed at any moment can be resumed.
 Each carries a checksum, so what a disk or a careless copy did to it is found when it is read. Nothing is a pickle.
@@ -31,14 +34,20 @@ from torch import Tensor
 
 from pcdnet import history, trained
 from pcdnet.config import FIELDS, PRESETS, Config, ModelConfig, checked_value, flags
+from pcdnet.corrections import FOLDER as CORRECTIONS
+from pcdnet.corrections import Corrections
 from pcdnet.data.notes import to_stderr
 from pcdnet.data.opening import held_out_data, open_data, training_data
 from pcdnet.data.sources import TEST_SEED, is_generated
+from pcdnet.data.strip import Strip, open_strip
 from pcdnet.data.view import UNCHANGED, View
+from pcdnet.edits import FOLDER as EDITS
+from pcdnet.edits import Edits
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import PARTIAL, added_to, content_of, lock, sealed_toml, text_of, whole_file
 from pcdnet.files import folder as made
-from pcdnet.hub import VERDICT, check_kept, fetched, is_address, is_kept
+from pcdnet.hub import VERDICT as VERDICT
+from pcdnet.hub import check_kept, fetched, is_address, is_kept
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, load_words, save_tensors
 from pcdnet.names import FILE as NAMES
@@ -46,11 +55,16 @@ from pcdnet.names import Names
 from pcdnet.origin import FILE as ORIGIN
 from pcdnet.origin import Origin, in_words, numbers, size_in
 from pcdnet.scene import Scenes
+from pcdnet.succession import ADOPTING, CANDIDATE, FORMER, complete, formers, succeed
 
 STATE, METRICS, LOCK = "state.safetensors", "metrics.jsonl", "train.lock"
 REPORT, TENSORBOARD = "report.html", "tensorboard"
 FILES = (CONFIG, ORIGIN, WEIGHTS, STATE, METRICS, NAMES, VERDICT, REPORT)
-"""The files of a run; beside them there may be the folder TENSORBOARD."""
+"""The files of a run; beside them there may be the folders below."""
+FOLDERS = (TENSORBOARD, EDITS, CORRECTIONS, CANDIDATE, FORMER)
+"""The folders that a run may have."""
+MODEL_FILES, MODEL_FOLDERS = (CONFIG, WEIGHTS, STATE, METRICS, NAMES, VERDICT, REPORT), (EDITS, CORRECTIONS)
+"""What goes with a model when another takes its place; where it learned from stays."""
 HELD_OUT = 1000
 """Scenes that a run is scored on by default, at most."""
 SETTLED = "prototypes"
@@ -101,7 +115,7 @@ class RunFolder:
                 f"{path} is in use; set ",
                 *(GO_ON, " to go on, ", Setting("force", True), " to start anew, or choose another ", Setting("out")),
             )
-        if CONFIG not in names and not names <= {*FILES, TENSORBOARD}:
+        if CONFIG not in names and not names <= {*FILES, *FOLDERS, ADOPTING}:
             raise PcdnetError(
                 f"{path} holds other things than a run, so ",
                 *(Setting("force", True), " does not touch it; choose another ", Setting("out")),
@@ -130,7 +144,9 @@ class RunFolder:
             for name in FILES:
                 for former in (path / name, path / f"{name}{PARTIAL}"):
                     former.unlink(missing_ok=True)
-            shutil.rmtree(path / TENSORBOARD, ignore_errors=True)
+            (path / ADOPTING).unlink(missing_ok=True)
+            for name in FOLDERS:
+                shutil.rmtree(path / name, ignore_errors=True)
         except OSError as error:
             reason = error.strerror or error
             raise Unwritable(f"cannot write the run {path}: {reason}; choose another ", Setting("out")) from None
@@ -165,6 +181,7 @@ class RunFolder:
                 f"{path} is no run: it holds no {CONFIG}; give a folder that training or `save` made, or the name of a "
                 f"trained model ({', '.join(trained.NAMES)})"
             )
+        complete(path, MODEL_FILES, MODEL_FOLDERS)
         origin = Origin()
         if (path / ORIGIN).is_file():
             try:
@@ -215,13 +232,22 @@ class RunFolder:
     @property
     def report(self) -> Path:
         """Where the report is, or will be; that of a model that stays as it is is written where the user is."""
-        stays = self.is_trained or is_kept(self.path)
-        return Path(f"{self.path.name}-{REPORT}") if stays else self.path / REPORT
+        return self.path / REPORT if self.changeable == self.path else Path(f"{self.path.name}-{REPORT}")
+
+    @property
+    def changeable(self) -> Path:
+        """Its folder or, of a model that stays as it is, the folder in which a copy of it would be changed."""
+        return Path("runs", self.path.name) if self.is_trained or is_kept(self.path) else self.path
 
     @property
     def is_trained(self) -> bool:
         """Whether this is a model that comes with the package, which stays as it is."""
         return trained.is_trained(self.path)
+
+    @property
+    def is_changeable(self) -> bool:
+        """Whether it is the user's own, and no model that stays as it is."""
+        return not (self.is_trained or is_kept(self.path))
 
     def check_changeable(self) -> None:
         """Refuse to write into a model that stays as it is: one of the package, or the copy of one of the Hub."""
@@ -453,6 +479,67 @@ class RunFolder:
         kept = held_out_data(data, count=count * step, seed=seed, view=dataclasses.replace(view, stride=stride))
         return kept.part(slice(None, None, step))
 
+    def strip(self, data: str | Path | None = None) -> Strip:
+        """The pictures of the run's own data, or of others that `data` names, one by one and whole.
+
+        They are looked at as in training, and those that it learned from are among them.
+        """
+        if data is None and self.samples is not None:
+            return open_strip(self.samples)
+        data = self.data if data is None else str(data)
+        return open_strip(data, self.view_of(data))
+
+    @property
+    def edits(self) -> Edits:
+        """What people made of pictures in the browser."""
+        return Edits(self.path / EDITS)
+
+    @property
+    def corrections(self) -> Corrections:
+        """What they showed of what the model gets wrong, to learn again from."""
+        return Corrections(self.path / CORRECTIONS)
+
+    @property
+    def candidate(self) -> Path:
+        """Where learning again leaves its model until it is adopted."""
+        return self.path / CANDIDATE
+
+    def formers(self) -> list[Path]:
+        """Where the models are that the run had before, the last one at the end."""
+        return [self.path / FORMER / f"{number}" for number in formers(self.path)]
+
+    def succeed(self, source: str) -> Path:
+        """Have the model in a folder of the run take the place of its own; where that is kept."""
+        self.check_changeable()
+        return succeed(self.path, source, MODEL_FILES, MODEL_FOLDERS)
+
+    def hide(self, prototypes: Collection[int], *, hidden: bool = True) -> Names:
+        """Leave the objects of prototypes out of every output, or take them in again.
+
+        Parameters
+        ----------
+        prototypes
+            Some of the run's prototypes.
+        hidden
+            False takes them in again.
+
+        Returns
+        -------
+        Names
+            The names of all prototypes from now on, and which are hidden.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = RunFolder.create(folder, Config(), Origin())
+        ...     sorted(run.hide([3, 1]).hidden), sorted(run.hide([3], hidden=False).hidden)
+        ([1, 3], [1])
+        """
+        names = self.names().hiding(prototypes, hidden=hidden)
+        self.keep_names(names)
+        return names
+
     def view_of(self, data: str | None, view: View = UNCHANGED) -> View:
         """How the run looks at data: as in training, but for what `view` says otherwise.
 
@@ -473,7 +560,7 @@ class RunFolder:
         """The command line that trains the same again: the nearest preset, and what differs from it."""
         origin, (preset, changes) = self.origin, self.nearest_preset()
         settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA"}
-        settings["out"] = f"runs/{self.path.name}" if self.is_trained or is_kept(self.path) else str(self.path)
+        settings["out"] = str(self.changeable)
         settings |= {"seed": self.config.train.seed, "minutes": origin.minutes}
         settings |= {f.name: getattr(origin.view, f.name) for f in dataclasses.fields(View)}
         usual = {f.name: f.default for f in dataclasses.fields(View)} | {"minutes": None}

@@ -33,6 +33,9 @@ MISTAKES: dict[str, list[str]] = {
     "figure": ["file", "--kind", "prototypes", "--out", "a.png"],
     "serve": ["file", "--port", "0"],
     "merge": ["file", "0", "1"],
+    "models": ["file"],
+    "hide": ["file", "0"],
+    "learn-again": ["file"],
     "export": ["file", "--onnx", "a.onnx"],
     "bench": ["file"],
     "data": ["tetrominoes", "--out", "file"],
@@ -94,11 +97,15 @@ def test_a_command_that_there_is_not_is_no_riddle(capsys: Capture) -> None:
         assert said.count("\n") == 1
 
 
+POSITIONAL = {("models", "name"), ("push", "to")}
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_every_command_explains_every_option(name: str, capsys: Capture) -> None:
     text = help_of(capsys, name)
     for field in dataclasses.fields(COMMANDS[name]):  # type: ignore[arg-type]
-        if field.name not in ("folder", "source", "paths", "prototypes", "model", "loss", "train"):
+        positional = field.name in ("folder", "source", "paths", "prototypes") or (name, field.name) in POSITIONAL
+        if not positional and field.name not in ("model", "loss", "train"):
             assert f"--{field.name.replace('_', '-')} " in text
     assert f"usage: pcdnet {name} " in text
 

@@ -32,14 +32,14 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Workbench]:
 
     def noted(workbench: Workbench, **_: Any) -> Any:
         made.append(workbench)
-        return SimpleNamespace(state=SimpleNamespace(desk=SimpleNamespace(idle=True)))
+        return SimpleNamespace(state=SimpleNamespace(desk=SimpleNamespace(idle=True), busy=lambda: False))
 
     monkeypatch.setattr("pcdnet.serve.app.create_app", noted)
     monkeypatch.setattr("pcdnet.serve.server.make_server", lambda _: SimpleNamespace(run=interrupted))
     return made
 
 
-def test_it_begins_with_scenes_that_the_run_did_not_learn_from(
+def test_it_begins_with_the_pictures_of_the_run(
     trained: Path, data: Path, served: list[Workbench], capsys: Capture
 ) -> None:
     assert main(["serve", str(trained), "--port", "0"]) == 0
@@ -47,8 +47,9 @@ def test_it_begins_with_scenes_that_the_run_did_not_learn_from(
     assert said == ""
     assert printed.startswith(f"serving {trained} at http://127.0.0.1:")
     assert printed.endswith("next: open it in a browser; Ctrl-C ends it\nended\n")
-    assert served[0].samples is not None
-    np.testing.assert_array_equal(served[0].samples.images, np.load(data)["image"][72:])
+    images = np.load(data)["image"]
+    assert len(served[0].browsing) == len(images)
+    np.testing.assert_array_equal(served[0].browsing.pixels(70), images[70])
 
 
 def test_it_begins_with_what_is_named(
@@ -57,8 +58,8 @@ def test_it_begins_with_what_is_named(
     images = generate(3, seed=8).images
     np.savez(tmp_path / "other.npz", image=images)
     assert main(["serve", str(trained), "--port", "0", "--data", str(tmp_path / "other.npz")]) == 0
-    assert served[0].samples is not None
-    np.testing.assert_array_equal(served[0].samples.images, images)
+    assert len(served[0].browsing) == 3
+    np.testing.assert_array_equal(served[0].browsing.pixels(2), images[2])
     assert "does not exist" in complaint("serve", trained, "--port", "0", "--data", tmp_path / "none.npz")
 
 
@@ -69,7 +70,7 @@ def test_where_there_is_nothing_to_begin_with_it_asks_for_data(
     run = true_run(tmp_path / "run", origin).path
     assert main(["serve", str(run), "--port", "0"]) == 0
     assert capsys.readouterr().err == f"note: {run} has no images to begin with; name some with --data\n"
-    assert served[0].samples is None
+    assert served[0].pictures is None
 
 
 def test_answers_are_sent_at_once() -> None:

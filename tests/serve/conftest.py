@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,21 +15,25 @@ from benchmarks.serve import serving
 from pcdnet.config import Background, Config, ModelConfig
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
+from pcdnet.data.strip import SceneStrip
 from pcdnet.origin import Origin
 from pcdnet.run import load
 from pcdnet.scene import Scenes
 from pcdnet.serve.workbench import Workbench
 from tests.oracle.scenes import random_bank, random_scene
 from tests.runs import run_of, true_run
+from tests.serve.pages import CHROMIUM, READY, Watch
 
 
 def make_workbench(run: Path) -> Workbench:
-    """The workbench of a run on Tetrominoes, with six samples."""
-    return Workbench(folder=run, model=load(run), samples=open_data("tetrominoes", count=6, seed=TEST_SEED))
+    """The workbench of a run on Tetrominoes, with six pictures."""
+    return Workbench(
+        folder=run, model=load(run), pictures=SceneStrip(open_data("tetrominoes", count=6, seed=TEST_SEED))
+    )
 
 
 def make_grey_workbench(folder: Path) -> Workbench:
-    """The workbench of a grey model with soft masks and a background, and with three samples."""
+    """The workbench of a grey model with soft masks and a background, and with three pictures."""
     rng = torch.Generator().manual_seed(5)
     bank = random_bank(rng, 4, (12, 10), (1, 40, 56), torch.float32)
     config = ModelConfig(
@@ -43,11 +48,11 @@ def make_grey_workbench(folder: Path) -> Workbench:
     run = run_of(folder, bank, Config(model=config), Origin())
     images = torch.stack([random_scene(rng, bank, (40, 56), 1, 4, 0.0) for _ in range(3)])
     pixels = (255 * images).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
-    return Workbench(folder=folder, model=run.load_model(), samples=Scenes(images=pixels, name="grey"))
+    return Workbench(folder=folder, model=run.load_model(), pictures=SceneStrip(Scenes(images=pixels, name="grey")))
 
 
 def make_own_workbench(folder: Path, kind: Background) -> Workbench:
-    """The workbench of a grey model whose backgrounds differ from picture to picture, and with three samples.
+    """The workbench of a grey model whose backgrounds differ from picture to picture, and with three pictures.
 
     Behind their objects are parts of one large picture: a slow slope or, for a camera to know its way, noise.
     """
@@ -69,7 +74,7 @@ def make_own_workbench(folder: Path, kind: Background) -> Workbench:
     pixels = (255 * images).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
     learned = dataclasses.replace(bank, background=whole if kind == "moving" else None)
     run = run_of(folder, learned, Config(model=config), Origin())
-    return Workbench(folder=folder, model=run.load_model(), samples=Scenes(images=pixels, name=kind))
+    return Workbench(folder=folder, model=run.load_model(), pictures=SceneStrip(Scenes(images=pixels, name=kind)))
 
 
 @pytest.fixture(scope="package")
@@ -116,3 +121,51 @@ def plain_site(plain_workbench: Workbench) -> Iterator[str]:
     """The address of its server."""
     with serving(plain_workbench) as where:
         yield where
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Any]:
+    """A browser without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, from the extra dev")
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    with playwright.sync_playwright() as tool:
+        made = tool.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="package")
+def watch(browser: Any) -> Watch:
+    """Its windows."""
+    return Watch(browser)
+
+
+@pytest.fixture
+def visit(watch: Watch, site: str, grey_site: str, plain_site: str, workbench: Workbench) -> Iterator[Any]:
+    """Opens the page; fails if anything went elsewhere, or if a script complained."""
+    watch.asked.clear()
+    watch.troubles.clear()
+    places, pages = [site, grey_site, plain_site], []
+
+    def opened(where: str = site, *, narrow: bool = False, fresh: bool = False) -> Any:
+        places.append(where)
+        page = watch.fresh(narrow=narrow) if fresh else watch.window(narrow=narrow)
+        pages.append(page)
+        page.mouse.move(0, 0)
+        page.goto(where)
+        page.wait_for_selector(READY)
+        page.wait_for_selector("#objects .row")
+        return page
+
+    yield opened
+    for page in pages:
+        if page.is_closed():
+            continue
+        page.evaluate("window.pcdnet?.keeping.settled()")
+        if not page.url.startswith(site):
+            page.goto("about:blank")  # its server may end before the page asks again
+    workbench.discard_edits()
+    assert watch.troubles == []
+    assert watch.asked
+    ours = tuple(f"{kind}{where}/" for kind in ("", "blob:") for where in places)
+    assert all(url.startswith(ours) for url in watch.asked)

@@ -101,9 +101,9 @@ def test_without_the_token_there_is_nothing_to_see(closed: str, path: str) -> No
 
 def test_programs_send_the_token_with_every_request(closed: str) -> None:
     with httpx.Client(base_url=closed, headers={"Authorization": f"Bearer {SECRET}"}) as program:
-        assert program.get("/api/samples").json()["count"] == 6
-        assert program.post("/api/decompose", json={"sample": 0}).status_code == 200
-    assert httpx.post(f"{closed}/api/decompose?token={SECRET}", json={"sample": 0}).status_code == 401
+        assert program.get("/api/pictures").json()["count"] == 6
+        assert program.post("/api/decompose", json={"picture": 0}).status_code == 200
+    assert httpx.post(f"{closed}/api/decompose?token={SECRET}", json={"picture": 0}).status_code == 401
 
 
 def test_a_browser_that_opened_the_page_with_the_token_has_a_cookie_that_no_script_reads(closed: str) -> None:
@@ -113,7 +113,7 @@ def test_a_browser_that_opened_the_page_with_the_token_has_a_cookie_that_no_scri
         cookie = page.headers["set-cookie"]
         assert all(word in cookie for word in ("HttpOnly", "SameSite=Strict", "Path=/"))
         assert SECRET not in cookie
-        assert browser.get("/api/samples").json()["count"] == 6
+        assert browser.get("/api/pictures").json()["count"] == 6
         assert browser.get("/static/main.js").status_code == 200
 
 
@@ -131,9 +131,9 @@ def test_a_cookie_full_of_quotes_is_read_in_no_time() -> None:
 def test_who_serves_to_others_is_called_by_known_names_only(closed: str) -> None:
     with httpx.Client(base_url=closed, headers={"Authorization": f"Bearer {SECRET}"}) as client:
         for host in ("lab.example:80", "LAB.example", "localhost:8350", "127.0.0.1", socket.gethostname()):
-            assert client.get("/api/samples", headers={"Host": host}).status_code == 200
+            assert client.get("/api/pictures", headers={"Host": host}).status_code == 200
         for host in ("evil.example", "lab.example.evil.example", "10.0.0.1"):
-            answer = client.get("/api/samples", headers={"Host": host})
+            answer = client.get("/api/pictures", headers={"Host": host})
             assert answer.status_code == 421
             assert "--allow-host" in answer.json()["error"]
 

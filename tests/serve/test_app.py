@@ -71,7 +71,7 @@ def scene_of(answer: httpx.Response) -> dict[str, Any]:
 
 
 def test_an_upload_is_decomposed_like_in_python(client: Client, workbench: Workbench) -> None:
-    picture = workbench.sample(2)
+    picture = workbench.browsing.pixels(2)
     found = upload(client, file_of(picture)).json()
     expected = workbench.model.decompose(picture, name="scene.png")
     assert found["scene"] == expected.to_dict()
@@ -80,12 +80,12 @@ def test_an_upload_is_decomposed_like_in_python(client: Client, workbench: Workb
 
 
 def test_files_numbers_and_samples_give_the_same(client: Client, workbench: Workbench) -> None:
-    picture = workbench.sample(3)
+    picture = workbench.browsing.pixels(3)
     ways = [
-        client.post("/api/decompose", json={"sample": 3}),
+        client.post("/api/decompose", json={"picture": 3}),
         client.post("/api/decompose", json={"image": Array.from_numpy(picture).model_dump()}),
         *(upload(client, file_of(picture, kind)) for kind in ("png", "bmp", "tiff")),
-        upload(client, client.get("/api/samples/3").content),
+        upload(client, client.get("/api/pictures/3").content),
     ]
     objects = [way.json()["scene"]["objects"] for way in ways]
     assert len(objects[0]) > 0
@@ -93,7 +93,7 @@ def test_files_numbers_and_samples_give_the_same(client: Client, workbench: Work
 
 
 def test_painting_what_was_found_gives_the_same_back(client: Client) -> None:
-    answer = client.post("/api/decompose", json={"sample": 0})
+    answer = client.post("/api/decompose", json={"picture": 0})
     again = client.post("/api/render", json=scene_of(answer)).json()
     found = answer.json()
     assert again["instances"] == found["instances"]
@@ -115,9 +115,9 @@ def test_any_scene_that_touches_the_picture_is_painted(client: Client, things: l
 
 
 def test_the_steps_of_the_selection_lead_to_what_is_found(client: Client, workbench: Workbench) -> None:
-    image = Array.from_numpy(workbench.sample(2)).model_dump()
+    image = Array.from_numpy(workbench.browsing.pixels(2)).model_dump()
     seen = client.post("/api/inspect", json={"image": image, "prototype": 4}).json()
-    found = client.post("/api/decompose", json={"sample": 2}).json()["scene"]
+    found = client.post("/api/decompose", json={"picture": 2}).json()["scene"]
     assert not seen["refined"]
     assert [step["chosen"]["position"] for step in seen["steps"][:-1]] == [o["position"] for o in found["objects"]]
     heat, (top, left) = values(seen["map"]["heat"]), seen["map"]["origin"]
@@ -148,7 +148,7 @@ def test_another_map_of_the_same_picture_needs_no_other_search(
 ) -> None:
     searched = Mock(side_effect=inspect)
     monkeypatch.setattr("pcdnet.serve.workbench.inspect", searched)
-    pictures = [Array.from_numpy(workbench.sample(n)).model_dump() for n in (5, 5, 4)]
+    pictures = [Array.from_numpy(workbench.browsing.pixels(n)).model_dump() for n in (5, 5, 4)]
     seen = [client.post("/api/inspect", json={"image": picture, "prototype": 7}).json() for picture in pictures]
     assert searched.call_count == 2
     assert seen[0] == seen[1]
@@ -165,7 +165,7 @@ def test_the_model_is_described_with_all_that_is_needed_to_paint(client: Client,
 
 
 def test_exports_hold_the_edited_scene(client: Client) -> None:
-    scene = scene_of(client.post("/api/decompose", json={"sample": 0}))
+    scene = scene_of(client.post("/api/decompose", json={"picture": 0}))
     scene["objects"] = scene["objects"][:1]
     scene["objects"][0]["position"] = [3, 4]
     painted = client.post("/api/render", json=scene).json()
@@ -184,7 +184,7 @@ def test_exports_hold_the_edited_scene(client: Client) -> None:
 
 @pytest.mark.parametrize("format", ["json", "coco", "png", "csv", "parquet"])
 def test_a_scene_is_exported_in_every_format_however_it_is_spelled(format: str, client: Client) -> None:
-    scene = scene_of(client.post("/api/decompose", json={"sample": 0}))
+    scene = scene_of(client.post("/api/decompose", json={"picture": 0}))
     plain, odd = (
         client.post("/api/export", json={"scene": scene, "format": f}) for f in (format, f" {format.upper()}\n")
     )
@@ -198,7 +198,7 @@ def test_a_scene_is_exported_in_every_format_however_it_is_spelled(format: str, 
 
 @pytest.mark.parametrize("view", ["image", "reconstruction", "residual", "instances", "semantics"])
 def test_every_view_can_be_downloaded(client: Client, view: str) -> None:
-    scene = scene_of(client.post("/api/decompose", json={"sample": 0}))
+    scene = scene_of(client.post("/api/decompose", json={"picture": 0}))
     content = client.post("/api/export", json={"scene": scene, "format": "png", "view": view}).content
     picture = np.array(Image.open(io.BytesIO(content)))
     assert picture.shape == (35, 35, 3)
@@ -247,7 +247,7 @@ def test_what_is_no_picture_is_refused(client: Client) -> None:
     complaint(upload(client, file_of(np.zeros((35, 35, 3), np.uint8))[:60]), 422)
     complaint(client.post("/api/decompose", content=b"hello", headers={"Content-Type": "text/plain"}), 415)
     complaint(client.post("/api/decompose", files={"other": b"x"}), 422)
-    complaint(client.post("/api/decompose", json={"sample": 99}), 404)
+    complaint(client.post("/api/decompose", json={"picture": 99}), 404)
     complaint(client.post("/api/decompose", json={"neither": 1}), 422)
     complaint(client.post("/api/decompose", content=b"{", headers={"Content-Type": "application/json"}), 422)
 
@@ -371,7 +371,7 @@ def test_the_page_and_its_description_need_nothing_from_elsewhere(client: Client
             assert forbidden not in text
         assert client.get(f"/static/{path.name}").status_code == 200
     paths = client.get("/openapi.json").json()["paths"]
-    assert {"/api/model", "/api/decompose", "/api/render", "/api/inspect", "/api/samples", "/api/export"} <= set(paths)
+    assert {"/api/model", "/api/decompose", "/api/render", "/api/inspect", "/api/pictures", "/api/export"} <= set(paths)
     content = paths["/api/decompose"]["post"]["requestBody"]["content"]
     assert set(content) == {"multipart/form-data", "application/json"}
     assert client.get("/").headers["content-type"].startswith("text/html")
@@ -380,7 +380,7 @@ def test_the_page_and_its_description_need_nothing_from_elsewhere(client: Client
 
 
 def test_many_who_ask_at_once_are_all_answered_rightly(client: Client, workbench: Workbench) -> None:
-    files = [workbench.sample_file(n) for n in range(6)]
+    files = [workbench.browsing.file(n) for n in range(6)]
     alone = [workbench.decompose_file(content, "x.png", fit=False).scene for content in files]
 
     def work(n: int) -> bool:  # each on a connection of its own, as all of them wait at once
@@ -466,6 +466,6 @@ def test_who_comes_when_too_many_wait_is_told_when_to_come_again(
 
 def test_a_body_that_nobody_asked_for_is_refused_quietly(site: str, caplog: pytest.LogCaptureFixture) -> None:
     with httpx.Client(base_url=site) as client:
-        answer = client.request("GET", "/api/samples/0", content=iter([bytes(1 << 10)] * 64))
+        answer = client.request("GET", "/api/pictures/0", content=iter([bytes(1 << 10)] * 64))
         assert answer.status_code in (200, 413)
     assert caplog.text == ""

@@ -45,7 +45,7 @@ def levels(picture: np.ndarray) -> np.ndarray:
 
 def sample(asked: httpx.Client, number: int = 0) -> tuple[dict[str, Any], np.ndarray]:
     """A sample decomposed, as a scene to send back, and its background."""
-    answer = asked.post("/api/decompose", json={"sample": number})
+    answer = asked.post("/api/decompose", json={"picture": number})
     background = answer.json()["background"]
     return {**scene_of(answer), "background": background}, values(background)
 
@@ -56,7 +56,7 @@ def test_every_answer_has_the_background_that_the_model_made(own: Workbench, ask
     assert known["background"] is None
     made = [sample(asked, n)[1] for n in range(3)]
     for n, background in enumerate(made):
-        np.testing.assert_array_equal(background, own.model.decompose(own.sample(n)).background)
+        np.testing.assert_array_equal(background, own.model.decompose(own.browsing.pixels(n)).background)
     assert np.abs(made[0] - made[1]).max() > 0.02
 
 
@@ -95,10 +95,10 @@ def test_a_background_that_is_none_is_refused(wrong: str, asked: httpx.Client) -
 
 
 def test_a_background_for_all_is_in_no_answer_and_no_scene(client: httpx.Client) -> None:
-    answer = client.post("/api/decompose", json={"sample": 0})
-    assert answer.json().keys() == {"scene", "image", "reconstruction", "instances"}
+    answer = client.post("/api/decompose", json={"picture": 0})
+    assert answer.json().keys() == {"scene", "image", "reconstruction", "instances", "at_limit"}
     scene = scene_of(answer)
-    assert client.post("/api/render", json=scene).json().keys() == answer.json().keys()
+    assert client.post("/api/render", json=scene).json().keys() == answer.json().keys() - {"at_limit"}
     behind = Array.from_numpy(np.zeros((35, 35, 3), np.float32)).model_dump()
     refused = client.post("/api/render", json={**scene, "background": behind})
     assert "one background for all pictures; leave out background" in complaint(refused, 422)

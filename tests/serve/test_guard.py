@@ -15,7 +15,7 @@ from pcdnet.serve.limits import WORDS_BYTES
 STRANGERS = ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "", "169.254.0.1"]
 
 
-@pytest.mark.parametrize("path", ["/", "/api/model", "/static/main.js", "/nowhere", "/api/samples/0"])
+@pytest.mark.parametrize("path", ["/", "/api/model", "/static/main.js", "/nowhere", "/api/pictures/0"])
 def test_every_answer_forbids_browsers_what_the_page_does_not_need(client: Client, path: str) -> None:
     answer = client.get(path)
     for name, value in HEADERS.items():
@@ -51,7 +51,7 @@ def test_a_name_that_was_pointed_at_this_machine_gets_nothing(client: Client, ho
 def test_pages_from_elsewhere_cannot_change_anything(client: Client, headers: dict[str, str]) -> None:
     for method, path, message in (
         ("PUT", "/api/names/0", {"name": "mine"}),
-        ("POST", "/api/decompose", {"sample": 0}),
+        ("POST", "/api/decompose", {"picture": 0}),
     ):
         answer = client.request(method, path, json=message, headers=headers)
         assert answer.status_code == 403
@@ -67,7 +67,7 @@ def test_our_own_page_and_programs_are_let_through(client: Client, site: str) ->
         {"Host": f"localhost:{port}", "Origin": f"http://localhost:{port}"},
         {"Host": "localhost", "Origin": "https://localhost", "Sec-Fetch-Site": "same-origin"},
     ):
-        assert client.post("/api/decompose", json={"sample": 0}, headers=headers).status_code == 200
+        assert client.post("/api/decompose", json={"picture": 0}, headers=headers).status_code == 200
 
 
 def test_nobody_is_told_that_other_origins_may_ask(client: Client) -> None:

@@ -176,6 +176,6 @@ def test_large_requests_wait_for_memory_and_small_ones_do_not(
     answer = client.post("/api/render", content=b" " * (1 << 20), headers=JSON)
     assert answer.headers["retry-after"] == "2"
     assert "ask again in 2 seconds" in refused(answer, 503)
-    assert client.post("/api/decompose", json={"sample": 0}).status_code == 200
+    assert client.post("/api/decompose", json={"picture": 0}).status_code == 200
     monkeypatch.undo()
     refused(client.post("/api/render", content=b" " * (1 << 20), headers=JSON), 422)

@@ -12,7 +12,7 @@ from hypothesis.strategies import sampled_from
 from pydantic import ValidationError
 
 from pcdnet.errors import PcdnetError
-from pcdnet.serve.messages import PICTURE_OR_SAMPLE, Array, Export, Picture, Sample
+from pcdnet.serve.messages import PICTURE_OR_NUMBER, Array, Export, Numbered, Picture
 
 
 @given(arrays(sampled_from([np.uint8, np.uint16, np.float32]), array_shapes(min_dims=0, max_dims=4, max_side=4)))
@@ -34,13 +34,13 @@ def test_an_array_of_other_bytes_is_refused(data: str, cure: str) -> None:
         Array(shape=[3], dtype="uint8", data=data).values()
 
 
-def test_what_is_decomposed_is_a_picture_or_a_sample() -> None:
+def test_what_is_decomposed_is_a_picture_or_a_number() -> None:
     picture = Picture(image=Array.from_numpy(np.zeros((2, 2), np.uint8)))
-    assert PICTURE_OR_SAMPLE.validate_json(picture.model_dump_json()) == picture
-    assert PICTURE_OR_SAMPLE.validate_json('{"sample": 3}') == Sample(sample=3)
-    for other in ('{"sample": -1}', '{"sample": 3, "fit": true}', "{}"):
+    assert PICTURE_OR_NUMBER.validate_json(picture.model_dump_json()) == picture
+    assert PICTURE_OR_NUMBER.validate_json('{"picture": 3}') == Numbered(picture=3)
+    for other in ('{"picture": -1}', '{"picture": 3, "fats": true}', "{}"):
         with pytest.raises(ValidationError):
-            PICTURE_OR_SAMPLE.validate_json(other)
+            PICTURE_OR_NUMBER.validate_json(other)
 
 
 def test_programs_are_shown_the_formats_that_there_are() -> None:

@@ -57,7 +57,7 @@ def test_half_a_request_is_not_waited_for(hasty: None, site: str, client: Client
     assert SHORT / 2 < seconds < SHORT + 4
     assert head.startswith(b"HTTP/1.1 408 ")
     assert "0.4 seconds; send it at once" in json.loads(body)["error"]
-    assert client.get("/api/samples").status_code == 200
+    assert client.get("/api/pictures").status_code == 200
 
 
 def test_who_says_nothing_is_not_waited_for(hasty: None, site: str) -> None:
@@ -67,7 +67,7 @@ def test_who_says_nothing_is_not_waited_for(hasty: None, site: str) -> None:
     assert seconds < SHORT + 4
 
 
-@pytest.mark.parametrize("start", [b"GET /api/samples HTTP/1.1\r\nHost: 127.0.0.1\r\n", HEAD])
+@pytest.mark.parametrize("start", [b"GET /api/pictures HTTP/1.1\r\nHost: 127.0.0.1\r\n", HEAD])
 def test_a_drip_of_bytes_buys_little_time(hasty: None, site: str, start: bytes) -> None:
     with connected(site) as connection:
         connection.sendall(start)
@@ -110,7 +110,7 @@ def test_an_answer_that_is_not_taken_is_thrown_away(hasty: None, site: str, monk
 
 
 CHUNKED = HEAD.replace(b"Content-Length: 100000", b"Transfer-Encoding: chunked")
-SMALL = b"GET /api/samples HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+SMALL = b"GET /api/pictures HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 TOO_MUCH = {
     "lines of a head": SMALL + b"a:\r\n" * 101 + b"\r\n",
     "bytes of a head": SMALL + b"a: " + b"b" * (16 << 10) + b"\r\n\r\n",
@@ -165,7 +165,7 @@ def test_a_chunk_must_be_worth_the_time_that_it_takes() -> None:
 
 
 def test_a_body_in_pieces_of_a_usual_size_is_read(client: Client) -> None:
-    body = json.dumps({"sample": 0}).encode().ljust(1 << 20)
+    body = json.dumps({"picture": 0}).encode().ljust(1 << 20)
     pieces = iter([body[start : start + 512] for start in range(0, len(body), 512)])
     answer = client.post("/api/decompose", content=pieces, headers={"Content-Type": "application/json"})
     assert answer.status_code == 200
@@ -173,7 +173,7 @@ def test_a_body_in_pieces_of_a_usual_size_is_read(client: Client) -> None:
 
 def test_who_takes_no_answers_makes_room_for_others(site: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "MOST_CONNECTIONS", 4)
-    client.get("/api/samples")
+    client.get("/api/pictures")
     where, body = urlsplit(site), json.dumps({"size": [512, 512], "objects": []}).encode()
     request = HEAD.replace(b"100000", str(len(body)).encode()) + body
     with ExitStack() as stack:
@@ -187,7 +187,7 @@ def test_who_takes_no_answers_makes_room_for_others(site: str, client: Client, m
         time.sleep(1)
         for _ in range(3):
             with Client(base_url=site) as other:
-                assert other.get("/api/samples").status_code == 200
+                assert other.get("/api/pictures").status_code == 200
 
 
 def test_the_client_with_most_connections_makes_room(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,13 +207,13 @@ def test_the_client_with_most_connections_makes_room(site: str, monkeypatch: pyt
 
 def test_idle_connections_make_room_for_others(site: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "MOST_CONNECTIONS", 8)
-    client.get("/api/samples")
+    client.get("/api/pictures")
     others = []
     for _ in range(20):
         where = urlsplit(site)
         others.append(socket.create_connection((where.hostname or "", where.port or 0), timeout=5))
         others[-1].sendall(b"GET / HT")
-    assert client.get("/api/samples").status_code == 200
+    assert client.get("/api/pictures").status_code == 200
     content, seconds = until_closed(others[0])
     assert seconds < 5
     assert content == b""

@@ -67,7 +67,7 @@ def command(run: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 def test_the_command_prints_its_address_answers_there_and_ends_quietly(run: Path) -> None:
     with command(run) as (process, page):
-        assert httpx.get(f"{page}api/samples").json()["count"] > 0
+        assert httpx.get(f"{page}api/pictures").json()["count"] > 0
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=20) == ("ended\n", "")
         assert process.returncode == 0

@@ -1,4 +1,4 @@
-"""Laws of the workbench: which samples a run is served with, and what can be asked of it."""
+"""Laws of the workbench: which pictures a run is served with, and what can be asked of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pcdnet.data.strip import GENERATED_PICTURES, SceneStrip
 from pcdnet.data.tetrominoes import generate
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError
@@ -16,59 +17,55 @@ from pcdnet.scene import Scenes
 from pcdnet.serve import messages
 from pcdnet.serve.messages import Array
 from pcdnet.serve.refusal import Refusal
-from pcdnet.serve.workbench import OFFERED, SAMPLES, Workbench
+from pcdnet.serve.workbench import Workbench
 from tests.runs import true_run
 from tests.serve.conftest import make_grey_workbench
 
 
-def test_samples_are_of_the_data_of_the_run(run: Path) -> None:
-    samples = Workbench.for_run(RunFolder.open(run)).samples
-    assert samples is not None
-    assert samples.images.shape == (OFFERED, 35, 35, 3)
+def test_pictures_are_of_the_data_of_the_run(run: Path) -> None:
+    browsing = Workbench.for_run(RunFolder.open(run)).browsing
+    assert len(browsing) == GENERATED_PICTURES
+    assert browsing.pixels(3).shape == (35, 35, 3)
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_without_its_data_a_run_is_served_without_samples(known: bool, tmp_path: Path) -> None:
+def test_without_its_data_a_run_is_served_without_pictures(known: bool, tmp_path: Path) -> None:
     gone = str(tmp_path / "gone.npz")
     run = true_run(tmp_path / "run", Origin(data=gone if known else None))
     workbench = Workbench.for_run(run)
-    assert workbench.samples is None
+    assert workbench.pictures is None
     assert workbench.size is None
     assert workbench.describe(renaming=True).use is None
-    with pytest.raises(PcdnetError, match="there is no sample 0; there are 0"):
-        workbench.sample(0)
+    with pytest.raises(PcdnetError, match="there is no picture 0; there are 0"):
+        workbench.browsing.pixels(0)
     with pytest.raises(PcdnetError, match="gone.npz"):
         Workbench.for_run(run, gone)
 
 
-def test_samples_are_looked_at_as_the_training_looked(tmp_path: Path) -> None:
+def test_pictures_are_looked_at_as_the_training_looked(tmp_path: Path) -> None:
     images = np.random.default_rng(0).integers(0, 256, (48, 44, 60, 3), np.uint8)
     np.savez(tmp_path / "seen.npz", image=images)
     make_grey_workbench(tmp_path / "run")
     origin = Origin(data=str(tmp_path / "seen.npz"), view=View(crop=(2, 3, 40, 56), stride=2, grey=True))
     (tmp_path / "run" / "origin.json").write_text(origin.to_json(), encoding="utf-8")
-    samples = Workbench.for_run(RunFolder.open(tmp_path / "run")).samples
-    assert samples is not None
-    assert len(samples) > 1
-    luma = images[::2, 2:42, 3:59][-len(samples) :] @ np.array([0.299, 0.587, 0.114])
-    assert np.abs(samples.images[..., 0] - luma).max() <= 1
+    browsing = Workbench.for_run(RunFolder.open(tmp_path / "run")).browsing
+    assert len(browsing) == 24
+    luma = images[::2, 2:42, 3:59] @ np.array([0.299, 0.587, 0.114])
+    for number in (0, 11, 23):
+        assert np.abs(browsing.pixels(number)[..., 0] - luma[number]).max() <= 1
 
 
-def test_generated_samples_have_no_stride(tmp_path: Path) -> None:
+def test_generated_pictures_have_no_stride(tmp_path: Path) -> None:
     run = true_run(tmp_path / "run", Origin(data=str(tmp_path / "gone.npz"), view=View(stride=4)))
-    samples = Workbench.for_run(run, "tetrominoes").samples
-    assert samples is not None
-    assert len(samples) == OFFERED
+    assert len(Workbench.for_run(run, "tetrominoes").browsing) == GENERATED_PICTURES
 
 
-def test_samples_that_the_model_cannot_take_are_none_and_others_are_few(run: Path) -> None:
+def test_pictures_have_the_channels_of_the_model(run: Path) -> None:
     model = RunFolder.open(run).load_model()
-    for images in (np.zeros((3, 35, 35, 1), np.uint8), np.zeros((0, 35, 35, 3), np.uint8)):
-        assert Workbench(folder=run, model=model, samples=Scenes(images=images)).samples is None
-    many = Workbench(folder=run, model=model, samples=Scenes(images=np.zeros((99, 40, 50, 3), np.uint8)))
-    assert many.samples is not None
-    assert len(many.samples) == SAMPLES
-    assert many.size == (40, 50)
+    grey = SceneStrip(Scenes(images=np.zeros((3, 40, 50, 1), np.uint8)))
+    bench = Workbench(folder=run, model=model, pictures=grey)
+    assert bench.browsing.pixels(2).shape == (40, 50, 3)
+    assert bench.size == (40, 50)
 
 
 def test_a_large_picture_is_decomposed_whole_and_shown_smaller(workbench: Workbench) -> None:

@@ -22,6 +22,7 @@ TASKS: dict[str, dict[str, str]] = {
     },
     "learn": {
         "train": "pcdnet train --data photos --out runs/mine",
+        "learn-again": "pcdnet learn-again runs/mine --draw photos/3.png:40,52,18,20:cell --remove 4",
         "tune": "pcdnet tune --data photos --out studies/mine --minutes 2",
     },
     "find objects": {
@@ -35,6 +36,7 @@ TASKS: dict[str, dict[str, str]] = {
         "serve": "pcdnet serve runs/mine",
         "figure": "pcdnet figure runs/mine --kind prototypes --out figure.pdf",
         "merge": "pcdnet merge runs/mine 3 7 --name L",
+        "hide": "pcdnet hide runs/mine 4",
     },
     "measure": {
         "eval": "pcdnet eval runs/mine",
@@ -54,7 +56,7 @@ ALL = "--help-all"
 """Asks for the help of all options."""
 ASKING = {"--help", "-h", ALL}
 """What asks for help."""
-WIDEST, INDENT = 120, 13
+WIDEST, INDENT = 120, 15
 """Columns that help takes at most, and those before what a command does."""
 
 
@@ -70,7 +72,7 @@ def overview(commands: Mapping[str, type]) -> str:
         for name, example in examples.items():
             purpose = " ".join((commands[name].__doc__ or "").partition("\n\n")[0].split())
             first, *others = textwrap.wrap(purpose, min(WIDEST, shutil.get_terminal_size().columns) - INDENT)
-            lines += [f"  {name:<11}{first}", *(" " * INDENT + line for line in others)]
+            lines += [f"  {name:<{INDENT - 2}}{first}", *(" " * INDENT + line for line in others)]
             lines += [" " * INDENT + f"  {example}"]
     lines += ["", "`pcdnet COMMAND --help` shows the options of one; `pcdnet --version` the version."]
     return "\n".join(lines)

@@ -42,7 +42,7 @@ def read(folder: Path, *, limit: int | None = None, view: View = UNCHANGED) -> S
     an image. Images have three channels if any of them has colours. They must be of one size unless they are resized or
     cropped to one, or cut into tiles.
     """
-    everything = _every_page(folder)
+    everything = every_page(folder)
     chosen = everything[view.chosen(limit)]
     damaged: dict[str, str] = {}
     found = dict(_sound(folder, chosen, header_of, damaged))
@@ -59,7 +59,7 @@ def read(folder: Path, *, limit: int | None = None, view: View = UNCHANGED) -> S
 
 def images(folder: Path, *, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
     """Yield every `stride`-th image with its number; those that cannot be read are skipped."""
-    every = _every_page(folder)
+    every = every_page(folder)
     numbers = {page.label: number for number, page in enumerate(every)}
     for label, pixels in _sound(folder, every[::stride], pixels_of, {}):
         yield numbers[label], pixels
@@ -67,14 +67,24 @@ def images(folder: Path, *, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarr
 
 def headers(folder: Path) -> dict[int, Header]:
     """What every sound image says of itself, by number."""
-    every = _every_page(folder)
+    every = every_page(folder)
     numbers = {page.label: number for number, page in enumerate(every)}
     return {numbers[label]: header for label, header in _sound(folder, every, header_of, {})}
 
 
+def one(folder: Path, page: Page, read: Callable[[Image, Opener], T]) -> T:
+    """What is read of one of the images; one that cannot be read is refused."""
+    for number, found in pages(folder / page.file, read, wanted={page.number}):
+        if number == page.number or isinstance(found, PcdnetError):
+            if isinstance(found, PcdnetError):
+                raise found
+            return found
+    raise PcdnetError(f"{folder / page.file} has no page {page.number}; it has changed meanwhile")
+
+
 def count(folder: Path) -> int:
     """How many images the folder holds."""
-    return len(_every_page(folder))
+    return len(every_page(folder))
 
 
 def names(folder: str | Path) -> list[str]:
@@ -103,25 +113,28 @@ def natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
     return [(len(numbers[n]), numbers[n]) if n % 2 else (0, part) for n, part in enumerate(parts)], name
 
 
-class _Page(NamedTuple):
+class Page(NamedTuple):
     """An image of a folder."""
 
     file: str
+    """Its file, as the folder has it."""
     number: int
+    """Its number in the file, 0 but in TIFF stacks."""
     label: str
+    """What it is called."""
 
 
-def _every_page(folder: Path) -> list[_Page]:
+def every_page(folder: Path) -> list[Page]:
     """The images of a folder; one without any is refused."""
     files = names(folder)
     if not files:
         suffixes = ", ".join(suffix[1:] for suffix in PICTURES)
         raise PcdnetError(f"{folder} holds no images; give a folder of {suffixes} files")
-    return [_Page(file, *page) for file in files for page in page_names(folder / file, file).items()]
+    return [Page(file, *page) for file in files for page in page_names(folder / file, file).items()]
 
 
 def _sound(
-    folder: Path, wanted: Iterable[_Page], read: Callable[[Image, Opener], T], damaged: dict[str, str]
+    folder: Path, wanted: Iterable[Page], read: Callable[[Image, Opener], T], damaged: dict[str, str]
 ) -> Iterator[tuple[str, T]]:
     """What is read of each image that can be read; the others are put down as damaged, with the reason."""
     for file, group in groupby(wanted, key=lambda page: page.file):

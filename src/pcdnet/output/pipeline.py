@@ -177,7 +177,8 @@ class Pipeline:
             return len(batch)
         if self._drawn:
             for picture, one in zip(batch, found, strict=True):
-                write_pictures(picture.image, one, self._kinds, self._base(picture.source, picture.number))
+                shown = one.without(self._kinds.names.hidden)
+                write_pictures(picture.image, shown, self._kinds, self._base(picture.source, picture.number))
         # Labels are all that records need; pictures would fill the memory meanwhile.
         found = [replace(one, reconstruction=np.broadcast_to(NOTHING, one.reconstruction.shape)) for one in found]
         made = zip(batch, records(found, [picture.name for picture in batch]), strict=True)
@@ -211,7 +212,7 @@ class Pipeline:
 
 def drawn_as(model: PCDNet) -> str:
     """What tells pictures with the names and colours that the model's kinds have from those with others."""
-    words = [*model.names, *([kind.name, kind.colour] for kind in model.kinds)]
+    words = [*model.names, *([kind.name, kind.colour] for kind in model.kinds), *sorted(model.names.hidden)]
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]
 
 

@@ -41,8 +41,8 @@ class Results:
     """Channels of the images, and so of the colours."""
 
     def named(self) -> Iterator[Record]:
-        """The records, in which every object has its kind and the kind's name."""
-        count = len(self.kinds.names)
+        """The records, in which every object has its kind and the kind's name, but for those of hidden prototypes."""
+        count, hidden = len(self.kinds.names), self.kinds.names.hidden
         for record in self.records:
             things = record["objects"]
             for thing in things:  # a checksum does not say of which model a record is
@@ -52,6 +52,9 @@ class Results:
                         f"colour values, which this model has not; do it again with ",
                         Setting("force", True),
                     )
+            if hidden:
+                things = [thing for thing in things if thing["prototype"] not in hidden]
+                record = {**record, "objects": things}  # what is kept stays as it is
             prototypes = np.array([thing["prototype"] for thing in things], np.int64)
             colours = np.array([thing["colour"] for thing in things], np.float64).reshape(len(things), self.channels)
             for thing, kind in zip(things, self.kinds.ids(prototypes, colours).tolist(), strict=True):

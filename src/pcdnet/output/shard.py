@@ -207,11 +207,14 @@ def _digest(text: str) -> str:
 
 def _names_as_words(names: Names) -> dict[str, Any]:
     given, colours = (sorted(each.items()) for each in (names.given, names.colours))
-    return {"count": names.count, "given": given, "colours": colours}
+    hidden = {"hidden": sorted(names.hidden)} if names.hidden else {}
+    return {"count": names.count, "given": given, "colours": colours, **hidden}
 
 
 def _names_from_words(words: Mapping[str, Any]) -> Names:
-    count, given = words["count"], dict(words["given"])
+    count, given, hidden = words["count"], dict(words["given"]), words.get("hidden", [])
+    if not isinstance(hidden, list) or not all(type(prototype) is int for prototype in hidden):
+        raise ValueError("its hidden prototypes are none")
     if (
         type(count) is not int
         or not 1 <= count <= MOST_PROTOTYPES
@@ -221,4 +224,4 @@ def _names_from_words(words: Mapping[str, Any]) -> Names:
     colours = {prototype: tuple(map(tuple, colours)) for prototype, colours in words["colours"]}
     if not all(type(prototype) is int for prototype in (*given, *colours)):
         raise ValueError("its prototypes are none")
-    return Names(count=count, given=given, colours=colours)
+    return Names(count=count, given=given, colours=colours, hidden=frozenset(hidden))

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 
 import pcdnet
@@ -23,8 +22,11 @@ from pcdnet.serve.access import LOCAL_HOSTS, Token
 from pcdnet.serve.complaints import MISTAKES, complain_in_sentences
 from pcdnet.serve.description import decomposable, describe_requests, in_json
 from pcdnet.serve.desk import Desk, Large
-from pcdnet.serve.guard import Guard
+from pcdnet.serve.folder_routes import add_folder
+from pcdnet.serve.guard import Guard, Purse
+from pcdnet.serve.learning_routes import add_learning
 from pcdnet.serve.refusal import Refusal
+from pcdnet.serve.requests import JSON, as_json, check_local, json_body, kind_of, sized
 from pcdnet.serve.workbench import Workbench
 
 T = TypeVar("T")
@@ -32,7 +34,6 @@ T = TypeVar("T")
 STATIC = Path(__file__).parent / "static"
 PAGES = {"/": "index.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"}
 """Files of the page that have addresses of their own."""
-JSON = "application/json"
 
 Work = Callable[[], bytes | Large[bytes]]
 """Work whose answer is the bytes of a message."""
@@ -45,11 +46,14 @@ def create_app(
     threads: int = 1,
     hosts: frozenset[str] = LOCAL_HOSTS,
     token: Token | None = None,
+    desk: Desk | None = None,
+    purse: Purse | None = None,
 ) -> FastAPI:
     """The app of one run.
 
-    `local` says that only this machine can reach it, and so may rename prototypes; `threads` is how many requests are
-    worked on at a time; `hosts` and `token` say who is let in.
+    `local` says that only this machine can reach it, and so may change what is kept with the run; `threads` is how many
+    requests are worked on at a time; `hosts` and `token` say who is let in. Apps of one server
+    share its `desk` and its `purse`.
     """
     app = FastAPI(
         title="pcdnet",
@@ -59,10 +63,14 @@ def create_app(
         redoc_url=None,
         responses=MISTAKES,
     )
-    app.add_middleware(Guard, hosts=hosts, token=token)
-    app.state.desk = desk = Desk(threads)
+    app.add_middleware(Guard, hosts=hosts, token=token, purse=purse)
+    app.state.desk = desk = desk or Desk(threads)
+    app.state.close, app.state.busy = workbench.close, lambda: workbench.counting.busy
     complain_in_sentences(app)
-    _add_reading(app, workbench, desk, local)
+    local = local and workbench.own
+    _add_model(app, workbench, desk, local)
+    add_folder(app, workbench, desk, local)
+    add_learning(app, workbench, desk, local)
     _add_working(app, workbench, desk)
     _add_names(app, workbench, desk, local)
     _add_pages(app)
@@ -70,54 +78,44 @@ def create_app(
     return app
 
 
-def _add_reading(app: FastAPI, workbench: Workbench, desk: Desk, local: bool) -> None:
-    known: list[messages.Model] = []
+def _add_model(app: FastAPI, workbench: Workbench, desk: Desk, local: bool) -> None:
+    known: dict[int, messages.Model] = {}
 
     @app.get("/api/model")
     async def model(request: Request) -> messages.Model:
         """The model: its sizes, prototypes, names and colours."""
-        if not known:
-            known.append(await desk.do(lambda: workbench.describe(renaming=local), request.receive))
-        return known[0].model_copy(update=dict(workbench.named()))
-
-    @app.get("/api/samples")
-    async def samples() -> messages.Samples:
-        """How many pictures are at hand."""
-        scenes = workbench.samples
-        source, count = ("", 0) if scenes is None else (scenes.name, len(scenes))
-        return messages.Samples(source=source, count=count)
-
-    @app.get("/api/samples/{number}", response_class=Response, responses={200: {"content": {"image/png": {}}}})
-    async def sample(number: int, request: Request) -> Response:
-        """One of them, as a PNG file."""
-        return Response(await desk.do(lambda: workbench.sample_file(number), request.receive), media_type="image/png")
+        which = id(workbench.model)  # another one after learning again
+        if which not in known:
+            known.clear()
+            known[which] = await desk.do(lambda: workbench.describe(renaming=local), request.receive)
+        return known[which].model_copy(update=dict(workbench.named()))
 
 
 def _add_working(app: FastAPI, workbench: Workbench, desk: Desk) -> None:
     @app.post("/api/decompose", response_model=messages.Explained, openapi_extra=decomposable())
     async def decompose(request: Request) -> Response:
-        """Decompose a picture: a file in a form, the numbers of a picture, or a sample."""
+        """Decompose a picture: a file in a form, the numbers of a picture, or the number of one of the strip."""
         return await answered(request, await _decomposing(request, workbench))
 
     @app.post("/api/render", response_model=messages.Explained, openapi_extra=in_json(messages.Scene))
     async def render(request: Request) -> Response:
         """Paint a scene."""
-        body = await _json_body(request)
+        body = await json_body(request)
 
         def work() -> bytes | Large[bytes]:
             scene = messages.read(body, messages.Scene.model_validate_json)
-            return _sized(workbench.is_large_scene(scene), lambda: _json(workbench.render(scene)))
+            return sized(workbench.is_large_scene(scene), lambda: as_json(workbench.render(scene)))
 
         return await answered(request, work)
 
     @app.post("/api/inspect", response_model=messages.Inside, openapi_extra=in_json(messages.Question))
     async def inspect(request: Request) -> Response:
         """Look inside the search: candidates, the steps of the selection, the map of a prototype."""
-        body = await _json_body(request)
+        body = await json_body(request)
 
         def work() -> bytes | Large[bytes]:
             question = messages.read(body, messages.Question.model_validate_json)
-            return _sized(workbench.is_large(question.image.shape), lambda: _json(workbench.inspect(question)))
+            return sized(workbench.is_large(question.image.shape), lambda: as_json(workbench.inspect(question)))
 
         return await answered(request, work)
 
@@ -131,11 +129,11 @@ def _add_working(app: FastAPI, workbench: Workbench, desk: Desk) -> None:
     )
     async def export(request: Request) -> Response:
         """A scene as a file, in any of the formats that `decompose` writes."""
-        body = await _json_body(request)
+        body = await json_body(request)
 
         def work() -> Response | Large[Response]:
             message = messages.read(body, messages.Export.model_validate_json)
-            return _sized(workbench.is_large_scene(message.scene), lambda: _download(workbench, message))
+            return sized(workbench.is_large_scene(message.scene), lambda: _download(workbench, message))
 
         return await desk.do(work, request.receive)
 
@@ -152,10 +150,15 @@ def _add_names(app: FastAPI, workbench: Workbench, desk: Desk, local: bool) -> N
     @app.put("/api/names/{prototype}", openapi_extra=in_json(messages.Name))
     async def rename(prototype: int, request: Request) -> messages.Names:
         """Rename a prototype, in the run's folder too; only where none but this machine can reach the server."""
-        if not local:
-            raise Refusal(403, "others can reach this server, so names stay as they are; serve the run on 127.0.0.1")
-        name = messages.read(await _json_body(request), messages.Name.model_validate_json).name
+        check_local(local, "names stay as they are")
+        name = messages.read(await json_body(request), messages.Name.model_validate_json).name
         return await desk.do(lambda: workbench.rename(prototype, name), request.receive)
+
+
+def add_static(app: FastAPI) -> None:
+    """Add the files of the page."""
+    app.add_route("/favicon.ico", partial(_page, STATIC / PAGES["/favicon.ico"]), include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=STATIC))
 
 
 def _add_pages(app: FastAPI) -> None:
@@ -170,13 +173,16 @@ async def _page(path: Path, _: Request) -> FileResponse:
 
 async def _decomposing(request: Request, workbench: Workbench) -> Work:
     """Read a request of any of the three kinds; the work that it asks for."""
-    if _kind(request) != "multipart/form-data":
-        body = await _json_body(request, "send a form with the file image, or JSON")
+    if kind_of(request) != "multipart/form-data":
+        body = await json_body(request, "send a form with the file image, or JSON")
 
         def work() -> bytes | Large[bytes]:
-            message = messages.read(body, messages.PICTURE_OR_SAMPLE.validate_json)
-            large = isinstance(message, messages.Picture) and workbench.is_large(message.image.shape)
-            return _sized(large, lambda: _json(workbench.decompose(message)))
+            message = messages.read(body, messages.PICTURE_OR_NUMBER.validate_json)
+            if isinstance(message, messages.Numbered):
+                large = workbench.is_large_number(message.picture)
+            else:
+                large = workbench.is_large(message.image.shape)
+            return sized(large, lambda: as_json(workbench.decompose(message)))
 
         return work
     async with request.form(max_files=1, max_fields=4, max_part_size=1 << 10) as form:
@@ -184,29 +190,9 @@ async def _decomposing(request: Request, workbench: Workbench) -> Work:
         if not isinstance(file, UploadFile):
             raise Refusal(422, "the form holds no file called image; send the picture under that name")
         content, name = await file.read(), Path(file.filename or "").name[:100]
-    return lambda: _sized(
-        workbench.is_large_file(content), lambda: _json(workbench.decompose_file(content, name, fit=fit))
+    return lambda: sized(
+        workbench.is_large_file(content), lambda: as_json(workbench.decompose_file(content, name, fit=fit))
     )
-
-
-async def _json_body(request: Request, cure: str = "send JSON") -> bytes:
-    """The bytes of a request that says to be JSON."""
-    if (kind := _kind(request)) != JSON:
-        raise Refusal(415, f"a request of type {kind!r:.60} was sent; {cure}")
-    return await request.body()
-
-
-def _kind(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _sized(large: bool, work: Callable[[], T]) -> T | Large[T]:
-    """The work done at once, or put among the large."""
-    return Large(work) if large else work()
-
-
-def _json(message: BaseModel) -> bytes:
-    return message.model_dump_json(exclude_unset=True).encode()
 
 
 def _download(workbench: Workbench, message: messages.Export) -> Response:

@@ -17,7 +17,7 @@ from pcdnet.serve.desk import Gone
 from pcdnet.serve.refusal import Refusal
 
 MISTAKES: dict[int | str, dict[str, Any]] = {
-    status: {"model": messages.Complaint} for status in (401, 403, 404, 408, 413, 415, 421, 422, 503)
+    status: {"model": messages.Complaint} for status in (401, 403, 404, 408, 409, 413, 415, 421, 422, 503)
 }
 """The numbers of HTTP's that any route may answer with."""
 

@@ -8,10 +8,14 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from pcdnet.serve import messages
+from pcdnet.serve import folder_messages, learning_messages, messages
 
 _REFERENCE = "#/components/schemas/{model}"
-_READ = (messages.Picture, messages.Sample, messages.Scene, messages.Question, messages.Export, messages.Name)
+_READ = (
+    *(messages.Picture, messages.Numbered, messages.Scene, messages.Question, messages.Export, messages.Name),
+    *(folder_messages.KindChange, folder_messages.Order),
+    *(learning_messages.DrawnOn, learning_messages.DrawnIn, learning_messages.Removal, learning_messages.Minutes),
+)
 _UPLOAD: dict[str, Any] = {
     "type": "object",
     "required": ["image"],
@@ -31,7 +35,7 @@ def in_json(*kinds: type[BaseModel]) -> dict[str, Any]:
 
 def decomposable() -> dict[str, Any]:
     """What `decompose` takes."""
-    extra = in_json(messages.Picture, messages.Sample)
+    extra = in_json(messages.Picture, messages.Numbered)
     form = {"multipart/form-data": {"schema": _UPLOAD}}
     return {"requestBody": {"required": True, "content": {**form, **extra["requestBody"]["content"]}}}
 

@@ -7,6 +7,7 @@ So a request must name a host that we are known by, and one that may change some
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
@@ -37,13 +38,27 @@ LONGEST_LENGTH = 15
 _SAFE = ("GET", "HEAD")
 
 
+@dataclass(slots=True)
+class Purse:
+    """How many bytes requests and answers hold together."""
+
+    held: int = 0
+
+
 class Guard:
     """Lets through what is harmless, and answers the rest with a sentence."""
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] = LOCAL_HOSTS, token: Token | None = None) -> None:
-        """`hosts` are the names that we are known by, without ports."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: frozenset[str] = LOCAL_HOSTS,
+        token: Token | None = None,
+        purse: Purse | None = None,
+    ) -> None:
+        """`hosts` are the names that we are known by, without ports; guards of one server have one `purse`."""
         self._app, self._hosts, self._token = app, hosts, token
-        self._held = 0
+        self._purse = purse or Purse()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -61,7 +76,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in extra.items():
-                    headers[name] = value
+                    if name != "Cache-Control" or "private" not in headers.get(name, ""):
+                        headers[name] = value
             await tally.send(message, send)
 
         try:
@@ -75,12 +91,12 @@ class Guard:
 
     def hold(self, change: int) -> None:
         """Note that so many bytes more, or less, are in memory."""
-        self._held += change
+        self._purse.held += change
 
     @property
     def full(self) -> bool:
         """Whether requests and answers hold as many bytes as they may."""
-        return self._held > HELD_BYTES
+        return self._purse.held > HELD_BYTES
 
     def _refusal(self, scope: Scope, *, opened: bool) -> Refusal | None:
         """Why a request is not let through."""

@@ -6,6 +6,7 @@ numbers in it.
 
 from __future__ import annotations
 
+import re
 from math import prod
 
 MOST_OBJECTS = 256
@@ -72,6 +73,7 @@ _JSON = {
     "/api/render": SCENE_BYTES,
     "/api/export": SCENE_BYTES,
     "/api/inspect": SCENE_BYTES // 4,
+    "/api/corrections": PICTURE_BYTES,
 }
 
 
@@ -79,6 +81,8 @@ def most_bytes(path: str, content_type: str) -> int:
     """Bytes that a request may have."""
     if path == "/api/decompose" and content_type != "application/json":
         return MOST_BYTES
+    if re.fullmatch(r"/api/edits/\d+", path):
+        return SCENE_BYTES
     return _JSON.get(path, WORDS_BYTES)
 
 

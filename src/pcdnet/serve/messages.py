@@ -84,10 +84,13 @@ class Scene(Message):
     """Where the picture came from."""
 
 
-class Sample(Message):
-    """A sample to decompose."""
+class Numbered(Message):
+    """A picture of the strip to decompose."""
 
-    sample: Annotated[int, Field(ge=0)]
+    picture: Annotated[int, Field(ge=0)]
+    """Its number, from 0."""
+    fit: bool = False
+    """Whether to resize a picture that the model cannot take as it is."""
 
 
 class Picture(Message):
@@ -140,6 +143,12 @@ class Explained(Message):
     shrunk: int | None = None
     """Of a large picture, by which factor the arrays here are smaller than it; objects are where they are in the
     picture. Then `background` is left out."""
+    at_limit: bool = False
+    """Whether there are as many objects as the model can find in a picture of this size: there may be more."""
+    edits: Scene | None = None
+    """Of a picture of the strip, what somebody made of it and kept with the run."""
+    note: str | None = None
+    """What was wrong with the edits that are kept, if they cannot be used."""
 
 
 class Proposed(Message):
@@ -207,22 +216,17 @@ class Model(Message):
     for each picture: then every answer has its own."""
     names: list[str]
     use: list[float] | None
-    """Each prototype's share of all objects in the samples."""
+    """Each prototype's share of all objects in some of the pictures."""
     colours: list[str]
     """The colour of each prototype in semantic views."""
+    hidden: list[int] = []
+    """Prototypes whose objects are left out of counts and downloads."""
     instance_colours: list[str]
     """The colours of objects in instance views, from the front; after the last they come again."""
     renaming: bool
-    """Whether prototypes can be renamed here."""
+    """Whether what is kept with the run can be changed here: names, edits, corrections."""
     most_bytes: int
     most_pixels: int
-
-
-class Samples(Message):
-    """Pictures that are at hand."""
-
-    source: str
-    count: int
 
 
 class Names(Message):
@@ -231,6 +235,8 @@ class Names(Message):
     names: list[str]
     colours: list[str]
     """The colour of each in semantic views; those of one name share theirs."""
+    hidden: list[int] = []
+    """Prototypes whose objects are left out of counts and downloads."""
 
 
 class Complaint(Message):
@@ -241,7 +247,7 @@ class Complaint(Message):
     """Whether sending the picture again with fit=true would help."""
 
 
-PICTURE_OR_SAMPLE: TypeAdapter[Picture | Sample] = TypeAdapter(Picture | Sample)
+PICTURE_OR_NUMBER: TypeAdapter[Picture | Numbered] = TypeAdapter(Picture | Numbered)
 """Reads either of them from JSON."""
 
 

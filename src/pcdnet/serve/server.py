@@ -9,8 +9,9 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
@@ -18,6 +19,9 @@ from fastapi import FastAPI
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.serve.desk import Desk
 from pcdnet.serve.patience import PatientProtocol
+
+if TYPE_CHECKING:
+    from pcdnet.serve.gallery import Gallery
 
 NEARBY = 100
 """Ports that are tried to offer another one."""
@@ -55,9 +59,10 @@ def address(bound: socket.socket) -> str:
 class Server(uvicorn.Server):
     """A server that ends on Ctrl-C and SIGTERM alike: soon, quietly and with success, whoever is waiting."""
 
-    def __init__(self, config: uvicorn.Config, desk: Desk) -> None:
+    def __init__(self, config: uvicorn.Config, desk: Desk, end: Callable[[], None]) -> None:
+        """`end` ends what goes on in the background."""
         super().__init__(config)
-        self._desk = desk
+        self._desk, self._end = desk, end
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End; who is waiting gets an answer that says so, if he takes it at once."""
@@ -66,7 +71,9 @@ class Server(uvicorn.Server):
         await closing
 
     async def _close(self) -> None:
+        ending = asyncio.get_running_loop().run_in_executor(None, self._end)
         await self._desk.close()
+        await ending
         await asyncio.sleep(LAST_WORDS)
         for connection in list(self.server_state.connections):
             connection.transport.abort()
@@ -85,7 +92,7 @@ class Server(uvicorn.Server):
                 signal.signal(each, handler)
 
 
-def make_server(app: FastAPI) -> Server:
+def make_server(app: FastAPI | Gallery) -> Server:
     """A server for the app: `run(sockets=[...])` works until it is asked to end."""
     # Or every stranger could fill the disk with warnings of what he sent, here and below.
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
@@ -100,7 +107,7 @@ def make_server(app: FastAPI) -> Server:
         ws="none",
         timeout_graceful_shutdown=3,
     )
-    return Server(config, app.state.desk)
+    return Server(config, app.state.desk, app.state.close)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -1,4 +1,4 @@
-"""Workbench: a run's model with its samples and names, and the work that is asked of it.
+"""Workbench: a run's model with its pictures, names and edits, and the work that is asked of it.
 
 Several threads may use it at once.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -20,7 +21,11 @@ from jaxtyping import Float, Float32, UInt8
 
 import pcdnet
 from pcdnet.colours import as_hex, as_rgb, instance_colours, prototype_colours
+from pcdnet.corrections import Drawn
+from pcdnet.data.strip import Strip
 from pcdnet.decomposition import Decomposition
+from pcdnet.edits import FOLDER as EDITS
+from pcdnet.edits import Edited, Edits, Placed
 from pcdnet.errors import PcdnetError
 from pcdnet.model.batch import to_batch
 from pcdnet.model.inspection import Inspection, inspect, locate
@@ -28,11 +33,13 @@ from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.figures import panels
 from pcdnet.output.formats import Format, checked_formats
-from pcdnet.output.page import bank_use
 from pcdnet.output.record import Results, records
 from pcdnet.run import RunFolder
-from pcdnet.scene import Scenes
 from pcdnet.serve import messages
+from pcdnet.serve.browsing import Browsing
+from pcdnet.serve.counting import Counting
+from pcdnet.serve.folder_messages import KindChange
+from pcdnet.serve.learning import Relearning
 from pcdnet.serve.limits import (
     MOST_BYTES,
     MOST_PAINTED,
@@ -44,11 +51,13 @@ from pcdnet.serve.limits import (
     painted_pixels,
 )
 from pcdnet.serve.messages import Array
+from pcdnet.serve.orders import Orders
 from pcdnet.serve.pictures import checked, decoded, fitted, png, shrinking, shrunk, size_of
 from pcdnet.serve.refusal import Refusal
+from pcdnet.training.correction import thing_in
 
-OFFERED, SAMPLES = 16, 24
-"""Samples of a run's own data that are offered, and samples that are kept at most."""
+LOOKED_AT = 16
+"""Pictures from which it is read how often prototypes are used."""
 INSTANCE_COLOURS = 64
 """Colours for objects in instance views; after them they come again."""
 
@@ -60,35 +69,48 @@ class Workbench:
     folder: Path
     """The run's folder, where names are kept."""
     model: PCDNet
-    samples: Scenes | None = None
+    """Its model."""
+    pictures: Strip | None = None
     """Pictures to begin with, where there are some."""
+    data: str | None = None
+    """What was named to begin with, where it is not the run's own."""
+    own: bool = True
+    """Whether the run is the user's, who may change what is kept with it; a trained model of the package is not."""
 
     def __post_init__(self) -> None:
-        if self.samples is not None:
-            self.samples = self.samples.first(SAMPLES)
-            if len(self.samples) == 0 or self.samples.images.shape[3] != self.model.config.channels:
-                self.samples = None
         self._inspected: tuple[UInt8[np.ndarray, "H W C"], Inspection] | None = None
         self._renaming = threading.Lock()
+        self.edits = Edits(self.folder / EDITS)
+        """What people made of the pictures, kept with the run."""
+        self.relearning = Relearning(self.folder, self.data)
+        """The process that learns again from what they corrected."""
+        self.browsing = Browsing(self.pictures, self.model.config.channels, self.edits)
+        """The pictures, and what is remembered of them."""
+        self.counting = Counting(self.browsing, self.model, self.fitted)
+        """What is found in all of them."""
+        self.orders = Orders(self.counting)
+        """The files of results that were asked for."""
 
     @staticmethod
     def for_run(run: RunFolder, data: str | None = None, device: str = "cpu") -> Workbench:
-        """The workbench of a run, with samples of its own data unless others are named.
+        """The workbench of a run, with the pictures of its own data unless others are named.
 
-        Where its own data are gone there are no samples; others that are named must be there.
+        Where its own data are gone there are no pictures; others that are named must be there.
         """
-        samples = None
+        pictures = None
         try:
-            samples = run.held_out(data, count=OFFERED)
+            pictures = run.strip(data)
         except PcdnetError:
             if data is not None:
                 raise
-        return Workbench(folder=run.path, model=run.load_model(device), samples=samples)
+        model = run.load_model(device)
+        return Workbench(folder=run.path, model=model, pictures=pictures, data=data, own=run.is_changeable)
 
     def warm_up(self) -> None:
         """Search a picture as the first visitor will: whatever is compiled or planned once is then ready."""
-        if self.samples is not None:
-            self.model.decompose_all(np.asarray(self.samples.images[:1]))
+        with suppress(PcdnetError):  # a damaged one is shown as such
+            if len(self.browsing) > 0 and not self.is_large_number(0):
+                self.model.decompose(self.fitted(0))
 
     @property
     def names(self) -> Names:
@@ -97,10 +119,8 @@ class Workbench:
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """The size that pictures should have: the still background's, or else the samples'."""
-        if self.model.image_size is not None:
-            return self.model.image_size
-        return None if self.samples is None else (self.samples.images.shape[1], self.samples.images.shape[2])
+        """The size that pictures should have: the still background's, or else that of the first picture."""
+        return self.model.image_size or self.browsing.usual_size()
 
     def describe(self, *, renaming: bool) -> messages.Model:
         """What there is to know of the model before the first picture."""
@@ -125,28 +145,24 @@ class Workbench:
             most_pixels=MOST_PIXELS,
         )
 
-    def sample(self, number: int) -> UInt8[np.ndarray, "H W C"]:
-        """One of the samples."""
-        count = 0 if self.samples is None else len(self.samples)
-        if self.samples is None or not 0 <= number < count:
-            raise Refusal(404, f"there is no sample {number}; there are {count}, from 0 on")
-        picture: UInt8[np.ndarray, "H W C"] = self.samples.images[number]
-        return picture
-
-    def sample_file(self, number: int) -> bytes:
-        """One of the samples as a PNG file."""
-        return png(as_rgb(self.sample(number).astype(np.float32) / 255))
-
     def decompose_file(self, content: bytes, name: str, *, fit: bool) -> messages.Explained:
         """Decompose a picture that came as a file."""
         return self._decompose(decoded(content, self.model.config.channels, self.model.values), name, fit=fit)
 
-    def decompose(self, message: messages.Picture | messages.Sample) -> messages.Explained:
-        """Decompose a picture that came as numbers, or one of the samples."""
-        if isinstance(message, messages.Sample):
-            return self._decompose(self.sample(message.sample), f"sample {message.sample}", fit=False)
+    def decompose(self, message: messages.Picture | messages.Numbered) -> messages.Explained:
+        """Decompose a picture that came as numbers, or one of the strip, of which kept edits are added."""
+        if isinstance(message, messages.Numbered):
+            number = message.picture
+            name = self.browsing.name(number)
+            answer = self._decompose(self.browsing.pixels(number), name, fit=message.fit)
+            return self._with_edits(answer, number)
         picture = checked(message.image.values(), self.model.config.channels)
         return self._decompose(picture, message.name, fit=message.fit)
+
+    def fitted(self, number: int) -> UInt8[np.ndarray, "H W C"]:
+        """A picture of the strip as the model takes it; one that it cannot take is refused."""
+        tiles = self.model.config.background in ("black", "plain")
+        return fitted(self.browsing.pixels(number), self.model, self.size, fit=False, whole=tiles)
 
     def is_large(self, shape: Sequence[int]) -> bool:
         """Whether searching a picture, height first, takes long."""
@@ -156,6 +172,15 @@ class Workbench:
         """Whether reading or searching the picture in a file takes long; a large file is not even looked at."""
         own = prod(self.size or (0,))
         return len(content) > max(QUICK_BYTES, 8 * own) or self.is_large(size_of(content))
+
+    def is_large_number(self, number: int) -> bool:
+        """The same of a picture of the strip."""
+        try:
+            return self.is_large(self.browsing.size(number))
+        except Refusal as refused:
+            if refused.status == 404:
+                raise
+            return False  # it cannot be read, and that is soon said
 
     def is_large_scene(self, scene: messages.Scene) -> bool:
         """Whether painting a scene takes long; one that would take too long is refused."""
@@ -188,13 +213,82 @@ class Workbench:
     def named(self) -> messages.Names:
         """What the prototypes are called, and their colours in semantic views: those of one name share theirs."""
         colours = map(as_hex, prototype_colours(self.names.first))
-        return messages.Names(names=list(self.names), colours=list(colours))
+        return messages.Names(names=list(self.names), colours=list(colours), hidden=sorted(self.names.hidden))
 
     def rename(self, prototype: int, name: str) -> messages.Names:
         """Call a prototype by another name from now on, in the run's folder too."""
-        self._check(prototype)
+        self.check(prototype)
+        return self._renamed(lambda names: names.renamed(prototype, name))
+
+    def change_kinds(self, change: KindChange) -> messages.Names:
+        """Name, merge, hide or show prototypes, in the run's folder too."""
+        for prototype in change.prototypes:
+            self.check(prototype)
+
+        def changed(names: Names) -> Names:
+            if change.hidden is not None:
+                names = names.hiding(change.prototypes, hidden=change.hidden)
+            for prototype in change.prototypes if change.name is not None else ():
+                names = names.renamed(prototype, change.name or "")
+            return names
+
+        return self._renamed(changed)
+
+    def keep_edits(self, number: int, scene: messages.Scene) -> None:
+        """Keep what somebody made of a picture with the run, in the place of what there was."""
+        size = self.fitted(number).shape[:2]
+        if tuple(scene.size) != size:
+            problem = f"a scene of {scene.size[0]}x{scene.size[1]} was sent for a picture of {size[0]}x{size[1]}"
+            raise Refusal(422, f"{problem}; send one of the same size")
+        self.is_large_scene(scene)
+        things = tuple(Placed(each.prototype, each.position, tuple(each.colour)) for each in scene.objects)
+        edited = Edited(self.browsing.name(number), self.browsing.digest(number), (size[0], size[1]), things)
+        config = self.model.config
+        self.edits.keep(edited.checked(config.num_prototypes, config.channels))
+        self.counting.note_edit(number, edited)
+
+    def discard_edits(self, number: int | None = None) -> None:
+        """Forget the edits of a picture, or of all; damaged ones, too."""
+        if number is None:
+            self.edits.discard_all()
+            self.counting.forget_edits()
+            return
+        self.edits.discard(self.browsing.name(number))
+        self.counting.note_edit(number, None)
+
+    @property
+    def run(self) -> RunFolder:
+        """The run as it is in its folder."""
+        return RunFolder.open(self.folder)
+
+    def changed_by(self, change: Callable[[], None]) -> None:
+        """Have something put another model into the run's folder, and go on with that; the pictures stay."""
         with self._renaming:
-            names = self.names.renamed(prototype, name)
+            change()
+            device = str(self.model.masks.device)
+            former, model = self.counting, self.run.load_model(device)
+            self._inspected, self.model = None, model
+            self.counting = Counting(self.browsing, model, self.fitted)
+            self.orders = Orders(self.counting)
+        former.close()
+
+    def explained(self, number: int, model: PCDNet) -> messages.Explained:
+        """A picture of the strip as a model explains it."""
+        picture = self.fitted(number)
+        return _explained(model.decompose(picture, name=self.browsing.name(number)), picture)
+
+    def check_drawn(self, drawn: Drawn) -> None:
+        """Refuse a box in which nothing stands out from the background."""
+        thing_in(self.model, drawn)
+
+    def close(self) -> None:
+        """End all that goes on in the background."""
+        self.relearning.close()
+        self.counting.close()
+
+    def _renamed(self, change: Callable[[Names], Names]) -> messages.Names:
+        with self._renaming:
+            names = change(self.names)
             names.write(self.folder)
             self.model.names = names
         return self.named()
@@ -213,7 +307,26 @@ class Workbench:
     def _decompose(self, picture: UInt8[np.ndarray, "H W C"], name: str, *, fit: bool) -> messages.Explained:
         tiles = self.model.config.background in ("black", "plain")
         picture = fitted(picture, self.model, self.size, fit=fit, whole=tiles)
-        return _explained(self.model.decompose(picture, name=name), picture)
+        found = self.model.decompose(picture, name=name)
+        answer = _explained(found, picture)
+        answer.at_limit = len(found) >= self.model.max_objects_in((picture.shape[0], picture.shape[1]))
+        return answer
+
+    def _with_edits(self, answer: messages.Explained, number: int) -> messages.Explained:
+        """The answer with what is kept of a picture; edits that cannot be used are reported, and not believed."""
+        config = self.model.config
+        try:
+            edited = self.browsing.edits_of(number)
+            if edited is not None:
+                edited.checked(config.num_prototypes, config.channels)
+        except PcdnetError as error:
+            answer.note = str(error)
+            return answer
+        if edited is not None and list(edited.size) == list(answer.scene["size"]):
+            words = {"size": edited.size, "objects": edited.objects, "name": edited.name}
+            answer.edits = messages.Scene.model_validate(words)
+            self.counting.note_edit(number, edited)
+        return answer
 
     def _painted(self, scene: messages.Scene) -> tuple[Decomposition, UInt8[np.ndarray, "H W C"] | None]:
         """The scene painted, and the picture that it explains, if there is one."""
@@ -241,25 +354,27 @@ class Workbench:
             )
         return values
 
-    def _check(self, prototype: int) -> None:
+    def check(self, prototype: int) -> None:
+        """Refuse a prototype that there is not."""
         if not 0 <= prototype < len(self.names):
             raise Refusal(404, f"there is no prototype {prototype}; give a number of 0 to {len(self.names) - 1}")
 
     def _heat(self, image: Float[torch.Tensor, "C H W"], prototype: int) -> messages.Heat:
-        self._check(prototype)
+        self.check(prototype)
         found = locate(self.model, image, prototype)
         heat = Array.from_numpy(found.heat.float().cpu().contiguous().numpy())
         return messages.Heat(prototype=prototype, heat=heat, origin=found.origin, middle=found.middle)
 
     def _use(self) -> list[float] | None:
-        """Each prototype's share of all objects in the samples."""
-        if self.samples is None:
-            return None
-        images = np.asarray(self.samples.images)
-        found = self.model.decompose_all(images)
-        shares, _ = bank_use(images.astype(np.float32) / 255, found, self.model.config.num_prototypes)
-        use: list[float] = shares.tolist()
-        return use
+        """Each prototype's share of all objects in some of the pictures."""
+        count = len(self.browsing)
+        used = np.zeros(self.model.config.num_prototypes)
+        for number in range(0, count, -(-count // LOOKED_AT) or 1):
+            with suppress(PcdnetError):
+                if not self.is_large_number(number):
+                    np.add.at(used, self.model.decompose(self.fitted(number), refined=False).prototype_ids, 1)
+        shares: list[float] = (used / max(used.sum(), 1)).tolist()
+        return shares if count else None
 
 
 def _explained(found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None) -> messages.Explained:

@@ -93,6 +93,14 @@ def agreed(seeds: Seeds) -> Seeds:
     return Seeds(seeds.prototypes[kept], seeds.masks[kept], seeds.blobs, numbers[seeds.kinds])
 
 
+def common_shape(
+    blobs: list[Blob], frame: tuple[int, int]
+) -> tuple[Float32[np.ndarray, "h w"], Float32[np.ndarray, "h w"]]:
+    """What blobs of one kind, no larger than a frame, have in common: a prototype in its middle, and its mask."""
+    prototypes, masks = _common(blobs, np.zeros(len(blobs), np.int64), 1, frame)
+    return prototypes[0], masks[0]
+
+
 def _common(
     blobs: list[Blob], kinds: Int64[np.ndarray, "blobs"], count: int, frame: tuple[int, int]
 ) -> tuple[Float32[np.ndarray, "n h w"], Float32[np.ndarray, "n h w"]]:
