@@ -130,7 +130,7 @@ def corrected(process: Process, pictures: Pictures) -> float:
 def corrections(client: httpx.Client, pictures: Pictures) -> None:
     """What is wrong, as a person shows it."""
     for kind in (1, 2, 5):
-        number, box = _example(pictures, kind)
+        number, box = example(pictures, kind)
         message = {"picture": number, "box": box, "name": KINDS[kind]}
         client.post("/api/corrections", json=message).raise_for_status()
     client.post("/api/corrections", json={"remove": 2}).raise_for_status()
@@ -148,7 +148,7 @@ def correct_one(seed: int) -> dict[str, Any]:
         return {"seed": seed, "f1_before": before, "f1_after": f1(run.path, held_out), "seconds": seconds}
 
 
-def _example(pictures: Pictures, kind: int) -> tuple[int, list[int]]:
+def example(pictures: Pictures, kind: int) -> tuple[int, list[int]]:
     """A picture with a sign of a kind that lies apart from the border, and a box around it with a pixel to spare."""
     for number, true in enumerate(pictures.ground_truth):
         for box in true.boxes[true.kinds == kind].astype(int).tolist():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -21,6 +22,7 @@ from pcdnet.scene import Scenes
 from pcdnet.serve.workbench import Workbench
 from tests.oracle.scenes import random_bank, random_scene
 from tests.runs import run_of, true_run
+from tests.serve.pages import CHROMIUM, READY, Watch
 
 
 def make_workbench(run: Path) -> Workbench:
@@ -119,3 +121,51 @@ def plain_site(plain_workbench: Workbench) -> Iterator[str]:
     """The address of its server."""
     with serving(plain_workbench) as where:
         yield where
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Any]:
+    """A browser without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, from the extra dev")
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    with playwright.sync_playwright() as tool:
+        made = tool.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="package")
+def watch(browser: Any) -> Watch:
+    """Its windows."""
+    return Watch(browser)
+
+
+@pytest.fixture
+def visit(watch: Watch, site: str, grey_site: str, plain_site: str, workbench: Workbench) -> Iterator[Any]:
+    """Opens the page; fails if anything went elsewhere, or if a script complained."""
+    watch.asked.clear()
+    watch.troubles.clear()
+    places, pages = [site, grey_site, plain_site], []
+
+    def opened(where: str = site, *, narrow: bool = False, fresh: bool = False) -> Any:
+        places.append(where)
+        page = watch.fresh(narrow=narrow) if fresh else watch.window(narrow=narrow)
+        pages.append(page)
+        page.mouse.move(0, 0)
+        page.goto(where)
+        page.wait_for_selector(READY)
+        page.wait_for_selector("#objects .row")
+        return page
+
+    yield opened
+    for page in pages:
+        if page.is_closed():
+            continue
+        page.evaluate("window.pcdnet?.keeping.settled()")
+        if not page.url.startswith(site):
+            page.goto("about:blank")  # its server may end before the page asks again
+    workbench.discard_edits()
+    assert watch.troubles == []
+    assert watch.asked
+    ours = tuple(f"{kind}{where}/" for kind in ("", "blob:") for where in places)
+    assert all(url.startswith(ours) for url in watch.asked)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,122 +15,19 @@ from PIL import Image
 
 from pcdnet.serve.access import Token
 from pcdnet.serve.workbench import Workbench
+from tests.serve.pages import (
+    READY,
+    WIDE,
+    assert_server_agrees,
+    needs_browser,
+    objects,
+    open_picture,
+    point,
+    seen,
+    wait,
+)
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, from the extra dev")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium on the path")
-
-NUMBERS = "async (array) => Array.from((await import('/static/api.js')).numbers(array))"
-WIDE, NARROW = {"width": 1200, "height": 1000}, {"width": 390, "height": 844}
-READY = "html[data-ready] #bench:not([aria-busy]):not([hidden])"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A browser without a window."""
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-    with playwright.sync_playwright() as tool:
-        made = tool.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield made
-        made.close()
-
-
-class Watch:
-    """Windows of the browser, and what went on in them since the last look."""
-
-    def __init__(self, browser: Any) -> None:
-        self._browser = browser
-        self._windows: dict[bool, Any] = {}
-        self.asked: list[str] = []
-        self.troubles: list[str] = []
-
-    def window(self, *, narrow: bool) -> Any:
-        """A window that was opened before, if there is one: to load a page in it is far faster than in a new one."""
-        if narrow not in self._windows:
-            context = self._browser.new_context(viewport=NARROW if narrow else WIDE, has_touch=narrow)
-            page = self._windows[narrow] = context.new_page()
-            page.set_default_timeout(15_000)
-            page.on("request", lambda request: self.asked.append(request.url))
-            page.on("pageerror", lambda error: self.troubles.append(str(error)))
-            page.on("console", self._noted)
-            page.on("dialog", self._dismissed)
-        return self._windows[narrow]
-
-    def _noted(self, message: Any) -> None:
-        if message.type == "error" and "status of 4" not in message.text:
-            self.troubles.append(message.text)
-
-    def _dismissed(self, dialog: Any) -> None:
-        self.troubles.append(f"dialog {dialog.message}")
-        dialog.dismiss()
-
-
-@pytest.fixture(scope="module")
-def watch(browser: Any) -> Watch:
-    """Its windows."""
-    return Watch(browser)
-
-
-@pytest.fixture
-def visit(watch: Watch, site: str, grey_site: str, plain_site: str) -> Iterator[Any]:
-    """Opens the page; fails if anything went elsewhere, or if a script complained."""
-    watch.asked.clear()
-    watch.troubles.clear()
-
-    def opened(where: str = site, *, narrow: bool = False) -> Any:
-        page = watch.window(narrow=narrow)
-        page.mouse.move(0, 0)
-        page.goto(where)
-        page.wait_for_selector(READY)
-        page.wait_for_selector("#objects .row")
-        return page
-
-    yield opened
-    assert watch.troubles == []
-    assert watch.asked
-    ours = tuple(f"{kind}{where}/" for kind in ("", "blob:") for where in (site, grey_site, plain_site))
-    assert all(url.startswith(ours) for url in watch.asked)
-
-
-def wait(page: Any, condition: str) -> None:
-    """Until a condition in the page holds; the browser's own way needs eval, which the page forbids."""
-    for _ in range(300):
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(30)
-    raise AssertionError(f"{condition} never held")
-
-
-def objects(page: Any) -> list[dict[str, Any]]:
-    """The objects of the scene, as the page has them."""
-    found: list[dict[str, Any]] = page.evaluate("pcdnet.scene.objects")
-    return found
-
-
-def point(page: Any, row: float, column: float) -> tuple[float, float]:
-    """Where on the screen a pixel of the picture is."""
-    box = page.locator("#picture").bounding_box()
-    height, width = page.evaluate("pcdnet.scene.size")
-    return box["x"] + (column + 0.5) * box["width"] / width, box["y"] + (row + 0.5) * box["height"] / height
-
-
-def seen(page: Any, n: int) -> tuple[int, int]:
-    """A pixel of the n-th object that is seen."""
-    at = page.evaluate(f"pcdnet.scene.painted.instances.indexOf({n + 1})")
-    width = page.evaluate("pcdnet.scene.size[1]")
-    return at // width, at % width
-
-
-def assert_server_agrees(page: Any) -> None:
-    """The picture that the page paints is the server's, within one level, and so are error and gains."""
-    mine = np.array(page.evaluate("Array.from(pcdnet.scene.painted.picture)")).clip(0, 1) * 255
-    answer = page.evaluate("pcdnet.render()")
-    theirs = np.array(page.evaluate(NUMBERS, answer["reconstruction"]))
-    assert np.abs(np.round(mine) - theirs).max() <= 1
-    assert page.evaluate("Array.from(pcdnet.scene.painted.instances)") == page.evaluate(NUMBERS, answer["instances"])
-    assert page.evaluate("pcdnet.scene.painted.error") == pytest.approx(answer["scene"]["error"], abs=0.01)
-    gains = [thing["gain"] for thing in answer["scene"]["objects"]]
-    assert page.evaluate("pcdnet.scene.painted.gains") == pytest.approx(gains, abs=0.01)
+pytestmark = needs_browser
 
 
 def test_an_uploaded_picture_is_decomposed(visit: Any, workbench: Workbench) -> None:
@@ -168,7 +63,7 @@ def test_a_large_picture_is_shown_smaller_and_cannot_be_edited(visit: Any, workb
     assert objects(page) == found
     assert page.locator("#inside").is_hidden()
     assert page.get_by_role("button", name="+ Add an object").is_disabled()
-    page.locator("#samples button").first.click()
+    open_picture(page, 0)
     wait(page, "pcdnet.scene.shrunk === 1")
     assert page.locator("#inside").is_visible()
 
@@ -245,7 +140,7 @@ def test_the_keyboard_is_enough_to_edit(visit: Any) -> None:
     reached = []
     page.evaluate("document.activeElement.blur(), scrollTo(0, 0)")
     page.locator("#stage").focus()
-    for _ in range(5):
+    for _ in range(12):
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.className || document.activeElement.id"))
         assert page.evaluate("document.activeElement !== document.body")
@@ -268,9 +163,12 @@ def test_downloads_hold_the_edited_scene(visit: Any) -> None:
     page.keyboard.press("ArrowLeft")
     placed = [thing["position"] for thing in objects(page)]
     contents = {}
+    page.get_by_role("button", name="Download…").click()
+    page.wait_for_selector("#saving[open]")
     for kind in ("PNG", "JSON", "COCO"):
         with page.expect_download() as caught:
-            page.get_by_role("button", name=f"Download {kind}").click()
+            page.get_by_role("radio", name=kind, exact=True).check(force=True)
+            page.get_by_role("button", name="This picture").click()
         contents[kind] = Path(caught.value.path()).read_bytes()
         assert caught.value.suggested_filename.endswith({"PNG": ".png"}.get(kind, ".json"))
     assert [thing["position"] for thing in json.loads(contents["JSON"])["objects"]] == placed
@@ -350,8 +248,7 @@ def test_a_name_with_markup_is_shown_as_it_is_written(visit: Any, workbench: Wor
 
 def test_the_inside_of_the_search_is_shown(visit: Any) -> None:
     page = visit()
-    page.get_by_role("button", name="Sample 1", exact=True).click()
-    wait(page, "pcdnet.scene.name === 'sample 1'")
+    open_picture(page, 1)
     page.locator("#inside summary").click()
     page.wait_for_selector("#rivals .rival.won")
     assert "peaks" in page.locator("#heat-words").inner_text()
@@ -374,13 +271,12 @@ def test_the_inside_of_the_search_is_shown(visit: Any) -> None:
 
 def test_a_search_that_ends_for_want_of_gain_says_so(visit: Any, workbench: Workbench) -> None:
     page = visit()
-    page.get_by_role("button", name="Sample 2", exact=True).click()
-    wait(page, "pcdnet.scene.name === 'sample 2'")
+    open_picture(page, 2)
     page.locator("#inside summary").click()
     page.wait_for_selector("#rivals .rival.won")
     page.locator("#step").fill("3")
     words = page.locator("#rivals").inner_text()
-    gain = re.search(r"It ends here: nothing would gain ([0-9.]+) or more", words)
+    gain = re.search(r"It ends here: nothing would lower the error by ([0-9.]+) or more", words)
     assert gain is not None, words
     assert float(gain[1]) == workbench.model.config.min_error_reduction
 

@@ -228,7 +228,9 @@ class Counting:
             kinds=[
                 KindCount(
                     name=kind.name,
+                    group=kind.group,
                     prototypes=list(kind.prototypes),
+                    tint=None if kind.colour is None else list(kind.colour),
                     colour=as_hex(inks[kind.prototypes[0]]),
                     hidden=names.hidden.issuperset(kind.prototypes),
                     objects=int(objects[kind.id]),

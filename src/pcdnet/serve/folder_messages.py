@@ -57,7 +57,11 @@ class KindCount(Message):
     """How often a kind was found in the folder."""
 
     name: str
+    group: str
+    """What its prototypes are called, whatever their colour."""
     prototypes: list[int]
+    tint: list[float] | None
+    """The colour factors that tell it from the other kinds of its prototypes; None where there is no other."""
     colour: str
     """Its colour in semantic views."""
     hidden: bool

@@ -1,7 +1,7 @@
 // The prototypes: their numbers, their little pictures, their names.
 
 import { numbers, rename } from "./api.js";
-import { dots, make, radios } from "./dom.js";
+import { button, dots, make, radios } from "./dom.js";
 
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
@@ -19,8 +19,9 @@ export class Bank {
   }
 
   // What the prototypes are called, and their colours: those of one name share theirs.
-  named({ names, colours }) {
+  named({ names, colours, hidden = [] }) {
     this.names = names;
+    this.hidden = new Set(hidden); // prototypes whose objects are left out of lists, counts and results
     this.hex = colours;
     this.colours = colours.map(rgb);
   }
@@ -74,38 +75,51 @@ export class Bank {
   }
 }
 
-// The cards of all prototypes, whose names can be changed where the server allows it.
-export function showBank(bank, place, renaming, report, changed) {
-  place.replaceChildren();
-  const colour = () => [...place.children].forEach((card, p) => card.style.setProperty("--kind", bank.hex[p]));
-  for (let p = 0; p < bank.P; p++) {
-    const card = make("div", { class: "kind" });
-    const pair = make("div", { class: "pair" });
-    // Where nothing is painted, a prototype's values mean nothing.
-    const painted = bank.prototypes.map((value, at) => value * bank.masks[at]);
-    pair.append(plane(bank, painted, p, `prototype ${p}`), plane(bank, bank.masks, p, "its mask"));
-    const name = make("input", { type: "text", maxlength: 60, "aria-label": `Name of prototype ${p}`, autocomplete: "off", spellcheck: "false" });
+// The cards of all prototypes. `work` says whether they can be changed (`renaming`), who hears of it (`report`,
+// `renamed`), and what to do with a prototype that is no object (`remove`).
+export function showBank(bank, place, work) {
+  place.replaceChildren(...Array.from({ length: bank.P }, (_, p) => cardOf(bank, p, work)));
+}
+
+function cardOf(bank, p, { renaming, report, renamed, remove }) {
+  const card = make("div", { class: "kind" });
+  const pair = make("div", { class: "pair" });
+  // Where nothing is painted, a prototype's values mean nothing.
+  const painted = bank.prototypes.map((value, at) => value * bank.masks[at]);
+  pair.append(plane(bank, painted, p, `prototype ${p}`), plane(bank, bank.masks, p, "its mask"));
+  const name = make("input", { type: "text", maxlength: 60, "aria-label": `Name of prototype ${p}`, autocomplete: "off", spellcheck: "false" });
+  name.readOnly = !renaming;
+  name.addEventListener("change", async () => {
+    try {
+      bank.named(await rename(p, name.value));
+      report(`Prototype ${p} is now called ${bank.names[p]}.`);
+      renamed();
+    } catch (complaint) {
+      report(complaint.message, true);
+      card.renamed();
+    }
+  });
+  name.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") name.value = bank.names[p];
+    if (event.key === "Enter" || event.key === "Escape") name.blur();
+  });
+  const ends = make("div", { class: "bar" });
+  ends.append(make("small", {}, bank.use ? `${(100 * bank.use[p]).toFixed(0)} % of objects` : `prototype ${p}`));
+  const gone = button("No object", `Prototype ${p} is no object`, () => remove(p, gone.getAttribute("aria-pressed") !== "true"));
+  gone.classList.add("quiet", "push");
+  gone.setAttribute("aria-pressed", "false");
+  if (renaming) ends.append(gone);
+  card.append(pair, name, ends);
+  card.renamed = () => {
     name.value = bank.names[p];
-    name.readOnly = !renaming;
-    name.addEventListener("change", async () => {
-      try {
-        bank.named(await rename(p, name.value));
-        colour();
-        changed();
-        report(`Prototype ${p} is now called ${bank.names[p]}.`);
-      } catch (complaint) {
-        report(complaint.message, true);
-      }
-      name.value = bank.names[p];
-    });
-    name.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") name.blur();
-      if (event.key === "Escape") name.value = bank.names[p];
-    });
-    card.append(pair, name, make("small", {}, bank.use ? `${(100 * bank.use[p]).toFixed(0)} % of objects` : `prototype ${p}`));
-    place.append(card);
-  }
-  colour();
+    card.style.setProperty("--kind", bank.hex[p]);
+  };
+  card.removed = (removed) => {
+    gone.setAttribute("aria-pressed", String(removed.includes(p)));
+    card.classList.toggle("gone", removed.includes(p));
+  };
+  card.renamed();
+  return card;
 }
 
 function plane(bank, values, p, label) {

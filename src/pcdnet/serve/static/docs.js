@@ -2,8 +2,8 @@
 
 import { find, make } from "./dom.js";
 
-find("example").textContent = `curl -F image=@picture.png ${location.origin}/api/decompose`;
-const description = await (await fetch("/openapi.json")).json();
+find("example").textContent = `curl -F image=@picture.png ${new URL("api/decompose", document.baseURI)}`;
+const description = await (await fetch("openapi.json")).json();
 for (const [path, methods] of Object.entries(description.paths)) {
   for (const [method, route] of Object.entries(methods)) {
     const card = make("div", { class: "card route" });

@@ -44,3 +44,6 @@ export const number = (value = 0) => {
   if (size < 0.005) return "0";
   return size < 10 ? value.toFixed(2) : size < 100 ? value.toFixed(1) : value.toFixed(0);
 };
+
+// A share as a percentage, with a minus that is one.
+export const percent = (share) => `${Math.abs(100 * share) < 10 ? (100 * share).toFixed(1) : Math.round(100 * share)} %`.replace("-", "−");

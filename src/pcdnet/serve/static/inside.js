@@ -3,6 +3,7 @@
 import { inspect, numbers } from "./api.js";
 import { check, dots, find, make, number } from "./dom.js";
 import { paint, show, view } from "./painter.js";
+import { complain } from "./words.js";
 
 const [WIDEST, HIGHEST] = [480, 360];
 
@@ -32,10 +33,9 @@ function heights(peaks) {
 export class Inside {
   #asked = 0;
 
-  constructor(scene, minGain, report) {
+  constructor(scene, minGain) {
     this.scene = scene;
     this.minGain = minGain;
-    this.report = report;
     this.panel = find("inside");
     this.prototype = 0;
     this.found = null;
@@ -76,7 +76,7 @@ export class Inside {
       if (fresh) this.#begin();
       this.#draw();
     } catch (complaint) {
-      this.report(complaint.message, true);
+      complain(complaint.message);
     }
   }
 
@@ -178,7 +178,7 @@ export class Inside {
 
   #why(step) {
     const least = number(this.minGain);
-    if ((step.rivals[0]?.gain ?? 0) < this.minGain) return `It ends here: nothing would gain ${least} or more.`;
+    if ((step.rivals[0]?.gain ?? 0) < this.minGain) return `It ends here: nothing would lower the error by ${least} or more.`;
     return "It ends here: there are as many objects as the model may find.";
   }
 
@@ -186,7 +186,7 @@ export class Inside {
     const { bank } = this.scene;
     const row = make("div", { class: `rival ${mark}`, tabindex: "0" });
     const words = make("span", { class: "words" }, bank.names[proposal.prototype]);
-    const meter = make("meter", { min: 0, max: best, value: Math.max(0, proposal.gain), "aria-label": "gain" });
+    const meter = make("meter", { min: 0, max: best, value: Math.max(0, proposal.gain), "aria-label": "error reduction" });
     const middle = make("span", {});
     middle.append(words, meter);
     row.append(bank.thumb(proposal.prototype, proposal.colour, 28), middle, make("span", { class: "number" }, number(proposal.gain)));

@@ -1,9 +1,11 @@
 // The objects as a list in depth order; the selected one opens to be edited.
 
-import { button, check, find, make, number } from "./dom.js";
+import { button, check, find, make, number, percent } from "./dom.js";
+import { counted } from "./words.js";
 
 const LISTED = 300;
 const clamp = (value) => Math.min(1, Math.max(0, value));
+const share = (gain, whole) => (whole > 0 ? percent(gain / whole) : "");
 const hex = (colour) => `#${[0, 1, 2].map((c) => Math.round(255 * clamp(colour[c] ?? colour[0])).toString(16).padStart(2, "0")).join("")}`;
 
 export class List {
@@ -11,6 +13,7 @@ export class List {
     this.scene = scene;
     this.element = find("objects");
     this.rows = new Map();
+    this.listed = [];
     this.editor = this.#makeEditor();
     this.element.addEventListener("keydown", keys);
     this.element.addEventListener("pointerleave", () => scene.hover(null));
@@ -20,19 +23,29 @@ export class List {
   update() {
     const { scene } = this;
     if (!scene.size) return;
+    this.listed = scene.visible.slice(0, LISTED);
+    const ids = new Set(this.listed.map(({ id }) => id));
     for (const [id, row] of this.rows) {
-      if (scene.index(id) >= 0) continue;
+      if (ids.has(id)) continue;
       row.item.remove();
       this.rows.delete(id);
     }
-    this.listed().forEach((thing, n) => this.#fill(this.#row(thing.id), thing, n));
+    const places = new Map(scene.objects.map((thing, n) => [thing.id, n]));
+    for (const thing of this.listed) this.#fill(this.#row(thing.id), thing, places.get(thing.id));
     this.#order();
     this.#edit();
+    this.#count();
   }
 
   // Thousands of rows would make every move of the pointer slow.
-  listed() {
-    return this.scene.objects.slice(0, LISTED);
+  #count() {
+    const { objects, visible } = this.scene;
+    const hidden = objects.length - visible.length;
+    const more = visible.length - this.listed.length;
+    find("unlisted").textContent = [more ? `the first ${LISTED} of ${visible.length} are listed` : "", hidden ? `${counted(hidden, "object")} of hidden kinds` : ""]
+      .filter(Boolean)
+      .join(", ");
+    this.element.dataset.empty = hidden ? "All objects of this picture are of hidden kinds." : "Nothing was found in this picture.";
   }
 
   renamed() {
@@ -65,7 +78,6 @@ export class List {
   #fill(row, thing, n) {
     const { scene } = this;
     const { bank } = scene;
-    const [y, x] = thing.position;
     const look = `${thing.prototype} ${thing.colour} ${bank.hex[thing.prototype]}`;
     if (row.look !== look) {
       row.look = look;
@@ -77,23 +89,24 @@ export class List {
     }
     const gain = scene.painted.gains[n];
     row.name.textContent = bank.names[thing.prototype];
-    row.place.textContent = `row ${y}, column ${x}`;
+    const place = scene.placeOf(n);
+    row.place.textContent = place;
     row.gain.textContent = number(gain);
-    row.gain.append(make("small", {}, "gain"));
+    row.gain.append(make("small", {}, share(gain, scene.painted.errors[0])));
     row.gain.classList.toggle("bad", gain < 0);
     row.item.classList.toggle("lit", scene.hovered === thing.id);
     row.item.classList.toggle("chosen", scene.selected === thing.id);
     row.face.setAttribute("aria-expanded", String(scene.selected === thing.id));
     const colour = `colour ${thing.colour.map((value) => value.toFixed(2)).join(" ")}`;
     row.face.title = colour;
-    row.face.setAttribute("aria-label", `${bank.names[thing.prototype]}, ${n + 1} from the front, row ${y}, column ${x}, ${colour}, gain ${number(gain)}`);
+    row.face.setAttribute("aria-label", `${bank.names[thing.prototype]}, ${n + 1} from the front, ${place}, ${colour}, error reduction ${number(gain)}`);
   }
 
   // Moving an element takes the focus from it, so it is given back.
   #order() {
     const focused = document.activeElement;
     let moved = false;
-    this.listed().forEach((thing, n) => {
+    this.listed.forEach((thing, n) => {
       const { item } = this.rows.get(thing.id);
       if (this.element.children[n] === item) return;
       this.element.insertBefore(item, this.element.children[n] ?? null);
@@ -116,11 +129,12 @@ export class List {
     const editor = make("div", { class: "editor", role: "group", "aria-label": "Edit the object" });
     const tint = make("label", { class: "tint" });
     const grey = scene.bank.C === 1;
-    const colour = make("input", grey ? { type: "range", min: 0, max: 1.5, step: 0.01 } : { type: "color" });
+    const words = grey ? "Brightness" : "Colour";
+    const colour = make("input", grey ? { type: "range", min: 0, max: 1.5, step: 0.01, "aria-label": words } : { type: "color", "aria-label": words });
     const value = () => (grey ? [Number(colour.value)] : [1, 3, 5].map((i) => parseInt(colour.value.slice(i, i + 2), 16) / 255));
     colour.addEventListener("input", () => scene.alter(scene.selected, { colour: value() }, false));
     colour.addEventListener("change", () => scene.settle());
-    tint.append(colour, make("span", {}, grey ? "Brightness" : "Colour"));
+    tint.append(colour, make("span", { "aria-hidden": "true" }, words));
     const tools = make("div", { class: "bar" });
     tools.append(
       tint,

@@ -1,12 +1,25 @@
-// The page: brings model, scene, stage, list and the rest together.
+// The page: brings model, strip, bench, kinds, corrections and the rest together.
 
-import { Complaint, decomposeFile, decomposeSample, exported, getModel, getSamples, render } from "./api.js";
+import { discardAllEdits, getEdits, getModel, render } from "./api.js";
 import { Bank, showBank } from "./bank.js";
-import { find, make, number } from "./dom.js";
+import { Bench } from "./bench.js";
+import { find } from "./dom.js";
+import { Drawing } from "./drawing.js";
 import { Inside } from "./inside.js";
+import { takeFiles } from "./intake.js";
+import { Keeping } from "./keeping.js";
+import { Keys } from "./keys.js";
+import { Kinds } from "./kinds.js";
+import { Learning } from "./learning.js";
 import { List } from "./list.js";
+import { Saving } from "./saving.js";
 import { Scene } from "./scene.js";
 import { Stage } from "./stage.js";
+import { Strip } from "./strip.js";
+import { Teaching } from "./teaching.js";
+import { attempt, complain, counted, report, sure } from "./words.js";
+
+const SOON = 150; // milliseconds until a picture is opened that keys have come to
 
 // A token in the address has become a cookie by now, and should not stay where it is seen.
 if (location.search) history.replaceState(null, "", location.pathname);
@@ -15,213 +28,130 @@ const model = await getModel().catch((complaint) => {
   complain(complaint.message);
   throw complaint;
 });
-const bank = new Bank(model);
-const scene = new Scene(bank);
+const scene = new Scene(new Bank(model));
 const stage = new Stage(scene);
-const list = new List(scene, keys);
-const inside = new Inside(scene, model.min_gain, report);
-
-// ---- words
-
-function complain(sentence, again = null, gentle = false) {
-  find("notice-words").textContent = sentence;
-  find("notice").hidden = false;
-  find("notice").classList.toggle("gentle", gentle);
-  const fit = find("notice-fit");
-  fit.hidden = again === null;
-  if (again) {
-    fit.textContent = `Resize it to ${model.size[0]}×${model.size[1]}`;
-    fit.onclick = again;
-  }
-}
-
-function report(sentence, bad = false) {
-  if (bad) complain(sentence);
-  else find("said").textContent = sentence;
-}
-
-const hush = () => (find("notice").hidden = true);
-find("notice-close").addEventListener("click", hush);
-
-// ---- pictures in
-
-let asked = 0;
-
-async function open(ask, file = null, fitted = false) {
-  const mine = ++asked;
-  hush();
-  find("bench").setAttribute("aria-busy", "true");
-  try {
-    const explained = await ask();
-    if (mine !== asked) return;
-    for (const id of ["bench", "inside", "prototypes"]) find(id).hidden = false;
-    find("inside").hidden = Boolean(explained.shrunk);
-    for (const each of [find("add"), ...document.querySelectorAll("[data-export]")]) each.disabled = Boolean(explained.shrunk);
-    stage.kind = "image";
-    scene.open(explained);
-    inside.reset();
-    const count = scene.objects.length;
-    report(`${scene.name || "The picture"}: ${count} ${count === 1 ? "object" : "objects"} found.`);
-    if (file && !fitted) hintAtSize(file);
-  } catch (complaint) {
-    if (!(complaint instanceof Complaint)) throw complaint;
-    if (mine === asked) complain(complaint.message, complaint.fit && file ? () => openFile(file, true) : null);
-  } finally {
-    if (mine === asked) find("bench").removeAttribute("aria-busy");
-  }
-}
-
-function openFile(file, fit = false) {
-  mark(null);
-  if (file.size > model.most_bytes) {
-    hush();
-    complain(`${file.name} has more than ${model.most_bytes >> 20} MiB; choose a smaller picture.`);
-    return Promise.resolve();
-  }
-  return open(() => decomposeFile(file, fit), file, fit);
-}
-
-// Any size can be decomposed, but objects of another size than those that were learned are not found.
-function hintAtSize(file) {
-  if (scene.shrunk > 1) {
-    const words = `This picture is ${scene.whole.join("×")}, and shown ${scene.shrunk} times smaller; pcdnet decompose writes what was found in it.`;
-    return complain(words, null, true);
-  }
-  if (!model.size || (scene.size[0] === model.size[0] && scene.size[1] === model.size[1])) return;
-  const words = `This picture is ${scene.size.join("×")}; the model learned from ${model.size.join("×")}, and knows objects of that scale.`;
-  complain(words, () => openFile(file, true), true);
-}
-
-function mark(chosen) {
-  for (const other of find("samples").children) other.setAttribute("aria-pressed", String(other === chosen));
-}
-
-async function showSamples() {
-  const { count, source } = await getSamples();
-  for (let n = 0; n < count; n++) {
-    const choice = make("button", { type: "button", "aria-label": `Sample ${n}`, "aria-pressed": "false" });
-    choice.append(make("img", { src: `/api/samples/${n}`, alt: "", draggable: "false" }));
-    choice.addEventListener("click", () => {
-      mark(choice);
-      open(() => decomposeSample(n));
-    });
-    find("samples").append(choice);
-  }
-  if (count) find("samples").title = source;
-  find("samples").firstElementChild?.click();
-}
-
-find("file").addEventListener("change", (event) => {
-  const [file] = event.target.files;
-  if (file) openFile(file);
-  event.target.value = "";
+const inside = new Inside(scene, model.min_gain);
+const keeping = new Keeping(() => {
+  showEdited();
+  if (kinds.state?.done) kinds.polling.soon();
 });
-document.addEventListener("paste", (event) => {
-  const [file] = event.clipboardData?.files ?? [];
-  if (file) openFile(file);
+const strip = new Strip(choose);
+const bench = new Bench({ model, scene, stage, inside, strip, keeping });
+const teaching = new Teaching(bench, () => {
+  drawing.draw(teaching.here);
+  for (const card of find("bank").children) card.removed?.(teaching.removed);
 });
-let depth = 0; // dragenter and dragleave come for every element on the way
-for (const [type, step] of [["dragenter", 1], ["dragleave", -1]]) {
-  document.addEventListener(type, () => document.body.classList.toggle("dropping", (depth += step) > 0));
+const drawing = new Drawing(scene, stage, (box, name) => teaching.add(box, name));
+const keys = new Keys(bench, drawing);
+const list = (keys.list = new List(scene, (event) => keys.onScene(event)));
+const kinds = new Kinds(bench, renamed);
+const learning = new Learning(bench, compared, renew);
+const saving = new Saving(bench);
+
+bench.opened = () => {
+  drawing.stop();
+  drawing.draw(teaching.here);
+};
+bench.counting = () => kinds.polling.now();
+
+// ---- pictures
+
+let waiting = null;
+
+function choose(n, soon) {
+  clearTimeout(waiting);
+  if (soon) waiting = setTimeout(() => bench.open(n), SOON);
+  else bench.open(n);
 }
-document.addEventListener("dragover", (event) => event.preventDefault());
-document.addEventListener("drop", (event) => {
-  event.preventDefault();
-  depth = 0;
-  document.body.classList.remove("dropping");
-  const [file] = event.dataTransfer.files;
-  if (file) openFile(file);
+
+takeFiles((file) => bench.openFile(file));
+
+// The pictures that are worth comparing: those with corrections, the one on the bench, and the first.
+function compared() {
+  const numbers = [...teaching.drawn.map(({ picture }) => picture), bench.number, ...Array(4).keys()];
+  return [...new Set(numbers)].filter((n) => n !== null && n < strip.count);
+}
+
+// ---- edits
+
+async function showEdited() {
+  const found = await attempt(getEdits);
+  if (!found) return;
+  find("edited").hidden = !found.count;
+  find("edited-words").textContent = `${counted(found.count, "picture")} edited`;
+}
+
+find("discard-all").addEventListener("click", async () => {
+  if (!(await sure("All edits of this folder's pictures would be gone, on this machine too.", "Discard all"))) return;
+  keeping.forget();
+  const done = await attempt(async () => ((await discardAllEdits()), true));
+  if (!done) return;
+  bench.discarded();
+  strip.refresh();
+  kinds.polling.soon();
+  await showEdited();
 });
 
-// ---- keys
-
-const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-
-function keys(event) {
-  if (event.target.matches("input") || event.altKey || event.ctrlKey || event.metaKey) return;
-  const id = scene.selected;
-  const n = scene.index(id);
-  const step = { ",": -1, ".": 1 }[event.key];
-  if (step && scene.objects.length) {
-    scene.select(scene.objects[(n + step + scene.objects.length + (n < 0 && step < 0)) % scene.objects.length].id);
-    report(`${bank.names[scene.objects[scene.index(scene.selected)].prototype]} selected.`);
-  } else if (n < 0) return;
-  else if (event.key in MOVES) {
-    const [row, column] = scene.objects[n].position;
-    const far = event.shiftKey ? 5 : 1;
-    if (stage.kind === "image") stage.look("reconstruction");
-    scene.place(id, [row + far * MOVES[event.key][0], column + far * MOVES[event.key][1]]);
-    report(`Row ${scene.objects[n].position[0]}, column ${scene.objects[n].position[1]}.`);
-  } else if (event.key === "Delete" || event.key === "Backspace") {
-    scene.remove(id);
-    if (document.activeElement === document.body) (scene.selected === null ? find("stage") : list).focus();
-    report("Removed.");
-  } else if (event.key === "PageUp" || event.key === "PageDown") {
-    scene.deepen(id, event.key === "PageUp" ? -1 : 1);
-    report(`${scene.index(id) + 1} from the front.`);
-  } else if (event.key === "Escape") scene.select(null);
-  else return;
-  event.preventDefault();
-}
-
-find("stage").addEventListener("keydown", keys);
-document.addEventListener("keydown", (event) => {
-  if (!(event.ctrlKey || event.metaKey) || event.target.matches("input[type=text]")) return;
-  const key = event.key.toLowerCase();
-  if (key === "z") event.shiftKey ? scene.redo() : scene.undo();
-  else if (key === "y") scene.redo();
-  else return;
-  event.preventDefault();
-});
-
-// ---- edits and results out
-
-scene.listen(() => {
-  find("undo").disabled = !scene.undoable;
-  find("redo").disabled = !scene.redoable;
-  find("error").textContent = `error ${number(scene.painted.error)}`;
-});
-// An edit is not seen in the original.
-let painted = null;
-scene.listen(() => {
-  const edited = painted !== null && scene.undoable && scene.painted !== painted;
-  painted = scene.painted;
-  if (edited && stage.kind === "image") stage.look("reconstruction");
-});
 find("undo").addEventListener("click", () => scene.undo());
 find("redo").addEventListener("click", () => scene.redo());
 find("add").addEventListener("click", () => scene.add());
-
-async function download(format) {
-  try {
-    const blob = await exported({ scene: scene.toMessage(), format, view: stage.kind });
-    const name = (scene.name || "scene").replace(/\.[a-z]+$/i, "").replace(/[^\w-]+/g, "-");
-    const ending = { png: `${stage.kind}.png`, json: "json", coco: "coco.json" }[format];
-    const link = make("a", { href: URL.createObjectURL(blob), download: `${name}.${ending}` });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  } catch (complaint) {
-    complain(complaint.message);
-  }
-}
-for (const each of document.querySelectorAll("[data-export]")) each.addEventListener("click", () => download(each.dataset.export));
+scene.listen(() => {
+  find("undo").disabled = !scene.undoable;
+  find("redo").disabled = !scene.redoable;
+});
 
 // ---- what there is to know
 
-document.title = `${model.name} · pcdnet`;
-find("title").textContent = model.name;
-find("about").textContent = `${bank.P} prototypes, up to ${model.objects} objects a picture${model.size ? `, pictures of ${model.size.join("×")}` : ""}`;
-find("version").textContent = `pcdnet ${model.version}`;
-find("bank-words").textContent = model.renaming ? "what the objects look like; click a name to change it" : "what the objects look like";
-showBank(bank, find("bank"), model.renaming, report, () => {
+function introduce() {
+  const { model } = bench;
+  const { bank } = scene;
+  document.title = `${model.name} · pcdnet`;
+  find("title").textContent = model.name;
+  const size = model.size ? `, pictures of ${model.size.join("×")}` : "";
+  find("about").textContent = `${bank.P} prototypes, up to ${model.objects} objects a picture${size}`;
+  find("version").textContent = `pcdnet ${model.version}`;
+  find("bank-words").textContent = model.renaming ? "what the objects look like; click a name to change it" : "what the objects look like";
+  showBank(bank, find("bank"), {
+    renaming: model.renaming,
+    report,
+    renamed: () => {
+      renamed();
+      kinds.polling.now();
+    },
+    remove: (p, gone) => teaching.remove(p, gone),
+  });
+  find("prototypes").hidden = false;
+  find("teaching").hidden = find("draw").hidden = !model.renaming;
+}
+
+function renamed() {
+  for (const card of find("bank").children) card.renamed?.();
   stage.renamed();
   list.renamed();
   inside.renamed();
-});
-find("prototypes").hidden = false;
+}
 
+// Other weights have taken the place of those that were shown.
+async function renew() {
+  bench.model = await getModel();
+  scene.renew(new Bank(bench.model));
+  inside.minGain = bench.model.min_gain;
+  introduce();
+  renamed();
+  await bench.reopen();
+  for (const guest of bench.guests) if (guest !== bench.guest) guest.explained = null;
+  strip.refresh();
+  await Promise.all([teaching.refresh(), kinds.polling.now(), showEdited()]);
+}
+
+introduce();
 // For tests, and for the curious: what the server makes of the scene that is shown.
-window.pcdnet = { scene, stage, render: () => render(scene.toMessage()) };
+window.pcdnet = { scene, stage, strip, bench, keeping, kinds, drawing, teaching, learning, render: () => render(scene.toMessage()) };
 
-await showSamples().catch((complaint) => complain(complaint.message));
+await attempt(() => strip.open());
+if (strip.count) {
+  strip.show(0);
+  await bench.open(0);
+}
+await Promise.all([kinds.polling.now(), ...(model.renaming ? [teaching.refresh(), learning.polling.now(), showEdited()] : [])]);
 document.documentElement.dataset.ready = "true";

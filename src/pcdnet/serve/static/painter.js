@@ -34,7 +34,21 @@ export function paint(bank, objects, size, image, background) {
     errors.push(error);
   });
   if (background) for (let i = 0; i < shown.length; i++) shown[i] += through[Math.floor(i / C)] * background[i];
-  return { size, picture: shown, instances, gains, errors, error: Math.max(0, error) };
+  return { size, picture: shown, instances, gains, errors, error: Math.max(0, error), boxes: boxesOf(instances, objects.length, W) };
+}
+
+// Top, left, height and width of what is seen of each object; null of what is hidden.
+function boxesOf(instances, count, W) {
+  const ends = Array(count).fill(null);
+  instances.forEach((label, at) => {
+    if (label === 0) return;
+    const [y, x] = [Math.floor(at / W), at % W];
+    const box = (ends[label - 1] ??= [y, x, y, x]);
+    if (x < box[1]) box[1] = x;
+    if (y > box[2]) box[2] = y;
+    if (x > box[3]) box[3] = x;
+  });
+  return ends.map((box) => box && [box[0], box[1], box[2] - box[0] + 1, box[3] - box[1] + 1]);
 }
 
 function pixelError(bank, image, background, shown, through, at) {
@@ -75,7 +89,7 @@ export function view(kind, painted, objects, image, bank) {
       if (kind === "image") value = image[i];
       else if (kind === "reconstruction") value = 255 * painted.picture[i];
       else if (kind === "residual") value = Math.abs(image[i] - 255 * painted.picture[i]);
-      else if (label) value = tint(label - 1)[c];
+      else if (label && !bank.hidden.has(objects[label - 1].prototype)) value = tint(label - 1)[c];
       data.data[at * 4 + c] = Math.round(Math.min(255, Math.max(0, value)));
     }
     data.data[at * 4 + 3] = 255;

@@ -8,7 +8,14 @@ function overview({ scene, reconstruction, instances }, size) {
   const gains = scene.objects.map(({ gain }) => gain);
   let error = scene.error + gains.reduce((sum, gain) => sum + gain, 0);
   const errors = [error, ...gains.map((gain) => (error -= gain))];
-  return { size, picture: Float64Array.from(numbers(reconstruction), (value) => value / 255), instances: numbers(instances), gains, errors, error: scene.error };
+  const picture = Float64Array.from(numbers(reconstruction), (value) => value / 255);
+  const boxes = scene.objects.map(({ box }) => box);
+  return { size, picture, instances: numbers(instances), gains, errors, error: scene.error, boxes };
+}
+
+function sameObjects(some, others) {
+  const words = (objects) => JSON.stringify(objects.map(({ prototype, position, colour }) => [prototype, position, colour]));
+  return words(some) === words(others);
 }
 
 export class Scene {
@@ -38,6 +45,7 @@ export class Scene {
     this.name = explained.scene.name;
     this.objects = explained.scene.objects.map(({ prototype, position, colour }) => ({ id: this.#ids++, prototype, position, colour }));
     this.found = this.objects; // what the model found, whatever becomes of it
+    this.limited = explained.at_limit ?? false; // as many objects as the model can find
     this.#past = [];
     this.#future = [];
     this.#before = null;
@@ -45,14 +53,63 @@ export class Scene {
     this.#repaint();
   }
 
+  // Earlier edits over what was found, which undo brings back.
+  lay(objects) {
+    this.#change(objects.map(({ prototype, position, colour }) => ({ id: this.#ids++, prototype, position, colour })));
+  }
+
+  // Back to what was found; undo brings the edits back.
+  discard() {
+    this.selected = this.hovered = null;
+    this.#change(this.found);
+  }
+
+  // Other prototypes, of which no scene is known yet.
+  renew(bank) {
+    this.bank = bank;
+    this.objects = this.found = [];
+    this.selected = this.hovered = null;
+    this.#past = [];
+    this.#future = [];
+    this.#before = null;
+    if (!this.size) return;
+    this.shown = null;
+    this.background = this.behind ? numbers(this.behind) : bank.background;
+    this.#repaint();
+  }
+
+  get edited() {
+    return this.objects !== this.found && !sameObjects(this.objects, this.found);
+  }
+
+  // Whether a change is still going on.
+  get changing() {
+    return this.#before !== null;
+  }
+
+  // Objects of kinds that are not hidden, front to back.
+  get visible() {
+    return this.objects.filter(({ prototype }) => !this.bank.hidden.has(prototype));
+  }
+
   listen(listener) {
     this.#listeners.push(listener);
   }
 
   // What is sent to the server of the scene.
-  toMessage() {
-    const objects = this.objects.map(({ prototype, position, colour }) => ({ prototype, position, colour }));
-    return { size: this.size, objects, image: this.message, background: this.behind, name: this.name };
+  toMessage(objects = this.objects) {
+    return { ...this.toEdits(objects), image: this.message, background: this.behind };
+  }
+
+  // What is kept of it: the server has the picture.
+  toEdits(objects = this.objects) {
+    return { size: this.size, objects: objects.map(({ prototype, position, colour }) => ({ prototype, position, colour })), name: this.name };
+  }
+
+  // What is seen of an object, in words.
+  placeOf(n) {
+    const box = this.painted.boxes[n];
+    return box ? `row ${box[0]}, column ${box[1]}, ${box[2]}×${box[3]}` : "hidden by others";
   }
 
   index(id) {
@@ -62,8 +119,8 @@ export class Scene {
   at(row, column) {
     const [H, W] = this.size;
     if (row < 0 || column < 0 || row >= H || column >= W) return null;
-    const label = this.painted.instances[row * W + column];
-    return label ? this.objects[label - 1].id : null;
+    const thing = this.objects[this.painted.instances[row * W + column] - 1];
+    return thing && !this.bank.hidden.has(thing.prototype) ? thing.id : null;
   }
 
   select(id) {

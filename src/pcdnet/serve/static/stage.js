@@ -51,6 +51,11 @@ export class Stage {
     this.#mark();
   }
 
+  // One of the views as it is shown small.
+  imageOf(kind) {
+    return this.small.get(kind);
+  }
+
   #fit() {
     if (!this.scene.size) return;
     const [H, W] = this.scene.size;
@@ -75,7 +80,7 @@ export class Stage {
     }
   }
 
-  #pixel(event) {
+  pixel(event) {
     const box = this.canvas.getBoundingClientRect();
     const [H, W] = this.scene.size;
     return [Math.floor(((event.clientY - box.top) / box.height) * H), Math.floor(((event.clientX - box.left) / box.width) * W)];
@@ -86,7 +91,7 @@ export class Stage {
     let drag = null;
     element.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
-      const pixel = this.#pixel(event);
+      const pixel = this.pixel(event);
       const id = scene.at(...pixel);
       scene.select(id);
       if (id === null) return;
@@ -94,7 +99,7 @@ export class Stage {
       element.setPointerCapture(event.pointerId);
     });
     element.addEventListener("pointermove", (event) => {
-      const [row, column] = this.#pixel(event);
+      const [row, column] = this.pixel(event);
       if (!drag) {
         const id = scene.at(row, column);
         element.classList.toggle("over", id !== null);
