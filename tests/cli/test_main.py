@@ -37,6 +37,7 @@ MISTAKES: dict[str, list[str]] = {
     "hide": ["file", "0"],
     "learn-again": ["file"],
     "export": ["file", "--onnx", "a.onnx"],
+    "push": ["file", "me/coins"],
     "bench": ["file"],
     "data": ["tetrominoes", "--out", "file"],
 }
@@ -101,7 +102,7 @@ def test_a_command_that_there_is_not_is_no_riddle(capsys: Capture) -> None:
 def test_the_help_of_every_command_explains_every_option(name: str, capsys: Capture) -> None:
     text = help_of(capsys, name)
     for field in dataclasses.fields(COMMANDS[name]):  # type: ignore[arg-type]
-        if field.name not in ("folder", "source", "paths", "prototypes", "model", "loss", "train"):
+        if field.name not in ("folder", "source", "to", "paths", "prototypes", "model", "loss", "train"):
             assert f"--{field.name.replace('_', '-')} " in text
     assert f"usage: pcdnet {name} " in text
 
