@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from pcdnet.config import Background, ModelConfig
 from pcdnet.errors import PcdnetError
 from pcdnet.files import sealed_json, unsealed_json
+from pcdnet.hub import VERDICT
 from pcdnet.model.network import PCDNet
 from pcdnet.progress import phase
-from pcdnet.run import VERDICT, RunFolder
+from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.backdrop import choose_background
 from pcdnet.training.cures import cures, merging
