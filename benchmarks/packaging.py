@@ -37,8 +37,9 @@ from benchmarks.provenance import ROOT, Start
 BUILD = """
 import sys
 from setuptools import build_meta
-build_meta.build_wheel(sys.argv[1])
-build_meta.build_sdist(sys.argv[1])
+out = sys.argv[1]  # which the first build changes
+build_meta.build_wheel(out)
+build_meta.build_sdist(out)
 """
 IMPORT = """
 import importlib, json, pkgutil, sys

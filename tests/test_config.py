@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +30,12 @@ BY_TYPE: dict[object, st.SearchStrategy[Any]] = {
 }
 counts, weights = st.integers(0, 2**32), st.floats(0, 1e6)
 BY_NAME: dict[str, st.SearchStrategy[Any]] = {
-    "model.num_prototypes": st.integers(1, 260),
+    "model.num_prototypes": st.integers(1, 64),
+    "model.max_objects": st.integers(1, 260),
+    "model.peaks_per_prototype": st.integers(1, 2**10),
+    "model.rounds": st.integers(1, 100),
+    "model.restarts": st.integers(0, 2**8),
+    "train.batch": st.integers(1, 2**16),
     "model.prototype_size": st.tuples(st.integers(2, 999), st.integers(2, 999)),
     "model.channels": st.sampled_from([1, 3]),
     "model.max_colour": st.floats(0, 1e6, exclude_min=True),
@@ -213,7 +219,10 @@ def test_every_number_has_a_range() -> None:
     ("field", "value"),
     [
         *((f"model.{name}", 0) for name in ("num_prototypes", "max_objects", "peaks_per_prototype", "rounds")),
-        *((f"model.{name}", 10**6) for name in ("num_prototypes", "max_objects", "restarts", "rounds")),
+        *((f"model.{name}", 2**14 + 1) for name in ("num_prototypes", "max_objects", "restarts", "rounds")),
+        ("model.peaks_per_prototype", 2**14 + 1),
+        ("train.steps", 10**9),
+        ("train.batch", 10**5),
         ("model.prototype_size", (25, 1)),
         ("model.prototype_size", (25, 10**5)),
         ("model.channels", 2),
@@ -264,9 +273,69 @@ def test_numbers_of_thousands_of_digits_are_reported_as_such() -> None:
         Config.from_toml(f"[train]\nseed = {'9' * 9999}\n", source="run.toml")
 
 
-def test_a_bank_that_fills_any_memory_is_refused() -> None:
-    with pytest.raises(PcdnetError, match=r"num_prototypes=10000 and prototype_size=\(999, 999\) make a bank of more"):
-        Config().with_fields({"model.num_prototypes": 10_000, "model.prototype_size": (999, 999)})
+@pytest.mark.parametrize(
+    ("one", "other", "problem"),
+    [
+        (("num_prototypes", 4000), ("prototype_size", (999, 999)), "make a bank of more than 268,435,456 pixels; use "),
+        (("max_objects", 4000), ("prototype_size", (999, 999)), "make objects of more than 268,435,456 pixels; use "),
+        (("num_prototypes", 400), ("peaks_per_prototype", 400), "make more than 65,536 places to look at in an image;"),
+    ],
+)
+def test_what_fills_any_memory_together_is_refused(one: tuple[str, Any], other: tuple[str, Any], problem: str) -> None:
+    with pytest.raises(PcdnetError, match=f"{one[0]}={one[1]} and {other[0]}=.* {problem}"):
+        Config().with_fields({f"model.{name}": value for name, value in (one, other)})
+
+
+def section_with(kind: type[Any], name: str, value: Any) -> Any:
+    """A section as Python makes it where nobody checks types, as the tests do."""
+    section = object.__new__(kind)
+    for field, usual in dataclasses.asdict(kind()).items():
+        object.__setattr__(section, field, value if field == name else usual)
+    section.__post_init__()
+    return section
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("model.max_objects", value) for value in (2.0, "3", True, None, np.array([1, 2]))),
+        *(("model.prototype_size", value) for value in ((25.0, 25), 25, (25,), "25")),
+        ("model.background", "grey"),
+        ("model.depth_order", 1),
+        ("model.max_colour", 10**400),
+        ("train.learning_rate", "0.1"),
+        ("train.settle", None),
+    ],
+)
+def test_a_value_of_another_type_is_refused_in_python_too(field: str, value: Any) -> None:
+    section, _, name = field.partition(".")
+    with pytest.raises(PcdnetError, match=rf"^{name}(=.*)? cannot be used; use ") as caught:
+        section_with(SECTIONS[section], name, value)
+    assert caught.value.settings[0].name == field
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "plain"),
+    [
+        ("max_objects", np.int64(5), 5),
+        ("max_colour", np.float32(2), 2.0),
+        ("max_colour", 2, 2.0),
+        ("depth_order", np.False_, False),
+        ("prototype_size", list(np.array([9, 7])), (9, 7)),
+    ],
+)
+def test_numbers_of_numpy_become_those_of_python(name: str, value: Any, plain: Any) -> None:
+    section = section_with(SECTIONS["model"], name, value)
+    assert repr(getattr(section, name)) == repr(plain)
+    assert Config.from_toml(Config(model=section).to_toml()).model == section
+
+
+@given(st.sampled_from(list(PRESETS.values())), st.floats(1, 1e9))
+def test_a_model_for_larger_images_is_as_much_as_can_be_computed(config: Config, share: float) -> None:
+    scaled = config.model.scaled(share)
+    assert scaled.max_objects >= min(share * config.model.max_objects, 2**14)
+    assert scaled.peaks_per_prototype >= min(share * config.model.peaks_per_prototype, 2**10)
+    assert config.model.scaled(1) == config.model
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

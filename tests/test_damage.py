@@ -217,6 +217,9 @@ WEIGHTS: dict[str, Change] = {
     "halves": lambda tensors, _: tensors.update(prototypes=tensors["prototypes"].half()),
     "more prototypes": lambda tensors, _: tensors.update(prototypes=torch.zeros(4, 25, 25)),
     "values that are none": lambda _, words: words.update(values='"a"'),
+    "values without end": lambda _, words: words.update(values="[0, 1%s]" % ("0" * 400)),
+    "values from nowhere": lambda _, words: words.update(values="[NaN, 1.0]"),
+    "values that fall": lambda _, words: words.update(values="[1.0, 0.5]"),
     "a size that is none": lambda _, words: words.update(size="[1.5, 2]"),
     "words that are no JSON": lambda _, words: words.update(values="{"),
     "words that nobody knows": lambda _, words: words.update(pcdneT="{}"),
@@ -258,7 +261,7 @@ def test_a_configuration_that_lost_a_part_is_not_filled_with_defaults(text: str,
         with pytest.raises(PcdnetError, match=r"config\.toml has lost \d+ fields, .*; restore it, or train anew"):
             RunFolder.open(run)
     (run / "config.toml").write_text(whole.replace("num_prototypes = 3", "num_prototypes = 1000000000"))
-    with pytest.raises(PcdnetError, match="num_prototypes=1000000000 cannot be used; use 1 or more, up to 100000"):
+    with pytest.raises(PcdnetError, match="num_prototypes=1000000000 cannot be used; use 1 or more, up to 4096"):
         RunFolder.open(run)
 
 
@@ -278,6 +281,18 @@ def test_an_origin_that_is_something_else_is_refused(run: Path) -> None:
         RunFolder.open(run)
     (run / "origin.json").write_text(json.dumps(dict.fromkeys(("data", "minutes", "crop", "resize", "stride"))))
     with pytest.raises(PcdnetError, match="it has no 'grey'"):
+        RunFolder.open(run)
+
+
+@pytest.mark.parametrize("size", [[0, 0], [35, -1], [10**400, 3], [2.5, 3]])
+def test_a_size_that_no_image_has_is_refused(size: list[float], run: Path) -> None:
+    edited(run / "weights.safetensors", lambda _, words: words.update(size=json.dumps(size)), seal=True)
+    with pytest.raises(PcdnetError, match=r"weights\.safetensors: .*; it belongs to another config.toml"):
+        pcdnet.load(run)
+    words = json.loads((run / "origin.json").read_text())
+    words.pop("checksum")
+    (run / "origin.json").write_text(json.dumps(words | {"size": size}))
+    with pytest.raises(PcdnetError, match=r"origin\.json: .*; delete it"):
         RunFolder.open(run)
 
 

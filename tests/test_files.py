@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import (
+    added_to,
     at_most,
     checksum,
     expanded,
@@ -205,3 +207,31 @@ def test_a_small_file_takes_little_memory_however_much_it_may_hold(tmp_path: Pat
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
+
+
+def test_what_is_written_never_goes_through_a_link_or_into_a_pipe(tmp_path: Path) -> None:
+    ours, folder = tmp_path / "ours.txt", tmp_path / "theirs"
+    ours.write_bytes(b"precious")
+    folder.mkdir()
+    for kind, name in enumerate(("a.partial", "a.lock", "a.log")):
+        place = folder / name
+        for make in (place.symlink_to, lambda _, place=place: os.mkfifo(place)):
+            make(ours)
+            if kind == 0:
+                with whole_file(folder / "a") as file:
+                    file.write(b"x")
+                assert (folder / "a").read_bytes() == b"x"
+                assert not (folder / "a").is_symlink()
+            elif kind == 1:
+                with pytest.raises(PcdnetError, match=r"cannot write .*a\.lock: .*; choose another out"):
+                    locked_file(place)
+            else:
+                with pytest.raises(OSError, match="."):
+                    added_to(place)
+            place.unlink(missing_ok=True)
+        place.symlink_to(tmp_path / "nothing")  # and none is made where a link leads
+        with suppress(PcdnetError, OSError), locked_file(place) if kind == 1 else added_to(place):
+            pytest.fail("it was opened")
+        place.unlink()
+    assert ours.read_bytes() == b"precious"
+    assert not (tmp_path / "nothing").exists()

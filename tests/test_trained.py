@@ -19,7 +19,7 @@ from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
 from pcdnet.errors import PcdnetError
 from pcdnet.run import RunFolder
-from pcdnet.trained import CARD, HOME, NAMES, card
+from pcdnet.trained import HOME, NAMES, card
 from tests.runs import true_run
 
 Capture = pytest.CaptureFixture[str]
@@ -197,5 +197,9 @@ def test_a_name_that_is_none_is_refused_with_those_that_are(capsys: Capture) -> 
     assert not Path("mine").exists()
 
 
-def test_cards_lie_where_the_package_says() -> None:
-    assert all((HOME / name / CARD).is_file() for name in NAMES)
+def test_the_page_says_of_every_model_what_its_card_says() -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
+    for name, known in pcdnet.models().items():
+        numbers = known.prototypes, known.scores["f1"], known.scores.get("fg_ari", "-"), known.minutes
+        assert f"| `{name}` | {known.finds} | {' | '.join(map(str, numbers))} |" in page
+        assert f"{known.scenes:,} scenes" in page

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pcdnet.output.decompose import decompose_files
     from pcdnet.output.drawing import figure
     from pcdnet.output.gather import gather
+    from pcdnet.output.push import push
     from pcdnet.output.report import report
     from pcdnet.output.runs import runs
     from pcdnet.output.study import study_report
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pcdnet.training.evaluation import evaluate
     from pcdnet.training.fit import fit
     from pcdnet.training.relearning import Learned, adopt, learn_again, restore
+    from pcdnet.training.suggestions import suggest
     from pcdnet.training.tuning import tune
     from pcdnet.training.verdict import Verdict, judge
 
@@ -58,10 +60,12 @@ _HOMES = {
     "learn_again": "training.relearning",
     "load": "run",
     "models": "trained",
+    "push": "output.push",
     "report": "output.report",
     "restore": "training.relearning",
     "runs": "output.runs",
     "study_report": "output.study",
+    "suggest": "training.suggestions",
     "tune": "training.tuning",
 }
 
@@ -93,10 +97,12 @@ __all__ = [
     "learn_again",
     "load",
     "models",
+    "push",
     "report",
     "restore",
     "runs",
     "study_report",
+    "suggest",
     "tune",
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import sys
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -23,9 +24,15 @@ Labels = Literal["mask", "change"]
 Init = Literal["constant", "images", "shapes"]
 Background = Literal["black", "still", "plain", "moving"]
 
-MOST, LONGEST, LARGEST_BANK = 100_000, 10_000, 2**28
-"""Prototypes, objects, places, rounds or restarts at most, pixels of a prototype's side, and of all prototypes: more
-would fill any memory."""
+MOST_PROTOTYPES, LONGEST, LARGEST_BANK = 2**12, 10_000, 2**28
+"""Prototypes at most, as ties between them are decided by numbers with room for so many; pixels of a prototype's side;
+and pixels of all prototypes, or of all objects of an image: more would fill any memory."""
+MOST_OBJECTS, MOST_PEAKS, MOST_CANDIDATES = 2**14, 2**10, 2**16
+"""Objects of an image, places per prototype, and places of all prototypes at most: all are held for every image."""
+MOST_ROUNDS, MOST_RESTARTS = 100, 2**8
+"""How often an image is searched at most, and how many copies of it are searched side by side."""
+MOST_STEPS, MOST_BATCH = 2**24, 2**16
+"""Batches to learn from at most, as Adam counts them in numbers that are exact so far, and images of a batch."""
 LARGEST = 2**32
 """No number of a configuration is larger; seeds beyond it would not fit the generators."""
 
@@ -84,19 +91,22 @@ class ModelConfig:
     the background (change), for masks that nothing makes tight, as in the paper over black ground."""
 
     def __post_init__(self) -> None:
-        counts = "num_prototypes", "max_objects", "peaks_per_prototype", "rounds"
-        _check(self, lambda n: 1 <= n <= MOST, f"use 1 or more, up to {MOST}", *counts)
+        _check_types(self)
+        _check_count(self, 1, MOST_PROTOTYPES, "num_prototypes")
+        _check_count(self, 1, MOST_OBJECTS, "max_objects")
+        _check_count(self, 1, MOST_PEAKS, "peaks_per_prototype")
+        _check_count(self, 1, MOST_ROUNDS, "rounds")
+        _check_count(self, 0, MOST_RESTARTS, "restarts")
         sides = f"use 2 or more pixels a side, up to {LONGEST}"
         _check(self, lambda sides: min(sides) >= 2 and max(sides) <= LONGEST, sides, "prototype_size")
-        if self.num_prototypes * self.prototype_size[0] * self.prototype_size[1] > LARGEST_BANK:
-            raise PcdnetError(
-                *(Setting("model.num_prototypes", self.num_prototypes), " and "),
-                *(Setting("model.prototype_size", self.prototype_size), " make a bank of more than "),
-                f"{LARGEST_BANK:,} pixels; use fewer or smaller prototypes",
-            )
+        area = self.prototype_size[0] * self.prototype_size[1]
+        for name, what in (("num_prototypes", "a bank"), ("max_objects", "objects")):
+            cure = f"{what} of more than {{}} pixels; use fewer or smaller ones"
+            _check_product(self, name, "prototype_size", area, LARGEST_BANK, cure)
+        places, cure = self.peaks_per_prototype, "more than {} places to look at in an image; use fewer of either"
+        _check_product(self, "num_prototypes", "peaks_per_prototype", places, MOST_CANDIDATES, cure)
         _check(self, lambda n: n in (1, 3), "use 1 for grey or 3 for RGB images", "channels")
         _check(self, lambda x: x >= 0, "use 0 or more", "min_error_reduction")
-        _check(self, lambda n: 0 <= n <= MOST, f"use 0 or more, up to {MOST}", "restarts")
         _check(
             self,
             lambda x: 0 <= x <= 1,
@@ -108,6 +118,16 @@ class ModelConfig:
         )
         _check(self, lambda x: 0 <= x < 1, "use a share from 0 up to, not including, 1", "overhang")
         _check(self, lambda x: x > 0, "use a number above 0, 1.5 by default", "max_colour")
+
+    def scaled(self, share: float) -> ModelConfig:
+        """The same for images that are larger by a factor: with more objects and places, as far as can be computed."""
+        objects = min(MOST_OBJECTS, LARGEST_BANK // (self.prototype_size[0] * self.prototype_size[1]))
+        peaks = min(MOST_PEAKS, MOST_CANDIDATES // self.num_prototypes)
+        return dataclasses.replace(
+            self,
+            max_objects=min(objects, math.ceil(share * self.max_objects)),
+            peaks_per_prototype=min(peaks, math.ceil(share * self.peaks_per_prototype)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,6 +142,7 @@ class LossConfig:
     """Price of mask area, as a weight on the masks' mean; it makes masks tight where the picture is black anyway."""
 
     def __post_init__(self) -> None:
+        _check_types(self)
         _check(self, lambda x: x >= 0, "use 0 or more", "l1", "tv", "mask_area")
 
 
@@ -168,7 +189,10 @@ class TrainConfig:
     """Seed of everything random."""
 
     def __post_init__(self) -> None:
-        _check(self, lambda n: n >= 1, "use 1 or more", "steps", "batch", "decay_epochs", "validate_every")
+        _check_types(self)
+        _check_count(self, 1, MOST_STEPS, "steps")
+        _check_count(self, 1, MOST_BATCH, "batch")
+        _check(self, lambda n: n >= 1, "use 1 or more", "decay_epochs", "validate_every")
         _check(self, lambda x: x >= 0, "use 0 or more", "background_lr_scale", "noise", "noise_steps", "mask_noise")
         _check(self, lambda n: n >= 0, "use 0 or more", "reset_every", "seed")
         shares = "cooldown", "noise_probability", "mask_noise_until", "reset_until"
@@ -350,34 +374,71 @@ def _section(kind: type[Any], name: str, table: dict[str, Any], source: str) -> 
 
 def checked_value(hint: Any, name: str, value: Any, source: str) -> Any:
     """The value as the field's type wants it: TOML knows lists but no tuples, and 1 is a fine float."""
+    try:
+        return _of_type(hint, value)
+    except TypeError as wanted:
+        raise PcdnetError(f"{source} sets {name} = {value!r}; use {wanted}") from None
+
+
+def _of_type(hint: Any, value: Any) -> Any:
+    """The value as a type wants it; a TypeError that says what is wanted instead."""
     if get_origin(hint) is Literal:
         if value in get_args(hint):
             return value
-        wanted = " or ".join(repr(choice) for choice in get_args(hint))
-    elif get_origin(hint) is tuple:
+        raise TypeError(" or ".join(repr(choice) for choice in get_args(hint)))
+    if get_origin(hint) is tuple:
         if isinstance(value, list) and len(value) == 2 and all(type(side) is int for side in value):
             return tuple(value)
-        wanted = "two whole numbers, such as [25, 25]"
-    elif hint is float:
+        raise TypeError("two whole numbers, such as [25, 25]")
+    if hint is float:
         if type(value) in (int, float) and abs(value) < sys.float_info.max:
             return float(value)
-        wanted = "a number"
-    else:
-        if type(value) is hint:
-            return value
-        wanted = {int: "a whole number", bool: "true or false", str: "a text"}[hint]
-    raise PcdnetError(f"{source} sets {name} = {value!r}; use {wanted}")
+        raise TypeError("a number")
+    if type(value) is hint:
+        return value
+    raise TypeError({int: "a whole number", bool: "true or false", str: "a text"}[hint])
+
+
+def _check_types(section: Any) -> None:
+    """Refuse what is of another type than its field, as Python allows; NumPy's numbers become Python's."""
+    for name, hint in get_type_hints(type(section)).items():
+        value = getattr(section, name)
+        plain = [_plain(side) for side in value] if isinstance(value, list | tuple) else _plain(value)
+        try:
+            object.__setattr__(section, name, _of_type(hint, plain))
+        except TypeError as wanted:
+            raise PcdnetError(_setting(section, name), f" cannot be used; use {wanted}") from None
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as one of Python's; anything else as it is."""
+    return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
+
+
+def _setting(section: Any, name: str) -> Setting:
+    """A field of a section of a configuration, with its value."""
+    return Setting(f"{type(section).__name__.removesuffix('Config').lower()}.{name}", getattr(section, name))
 
 
 def _check(section: Any, allowed: Callable[[Any], bool], cure: str, *names: str) -> None:
     """Refuse a section of a configuration in which a field is not what is allowed, or beyond all measure."""
     for name in names:
-        value = getattr(section, name)
-        setting = Setting(f"{type(section).__name__.removesuffix('Config').lower()}.{name}", value)
+        value, setting = getattr(section, name), _setting(section, name)
         if not allowed(value):
             raise PcdnetError(setting, f" cannot be used; {cure}")
         if isinstance(value, int | float) and value > LARGEST:
             raise PcdnetError(setting, f" cannot be used; use {LARGEST} at most")
+
+
+def _check_count(section: Any, least: int, most: int, name: str) -> None:
+    """Refuse a section in which a number of things is less or more than can be computed."""
+    _check(section, lambda n: least <= n <= most, f"use {least} or more, up to {most}", name)
+
+
+def _check_product(model: ModelConfig, one: str, other: str, factor: int, most: int, problem: str) -> None:
+    """Refuse a model of two fields that can each be used, but not together."""
+    if getattr(model, one) * factor > most:
+        raise PcdnetError(_setting(model, one), " and ", _setting(model, other), f" make {problem.format(f'{most:,}')}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

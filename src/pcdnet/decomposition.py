@@ -10,16 +10,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Int32
+from jaxtyping import Bool, Float, Float32, Int32, Int64, Integer
 from PIL import Image
 
 from pcdnet.colours import as_rgb, coloured, instance_colours
 from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
 from pcdnet.scene import visible_boxes
+
+if TYPE_CHECKING:
+    import supervision
 
 FORMAT = "pcdnet-decomposition-1"
 """Names the schema of `to_dict`."""
@@ -34,6 +37,26 @@ class BankArrays(NamedTuple):
     masks: Float[np.ndarray, "P h w"]
     background: Float[np.ndarray, "H W C"] | None = None
     """None stands for black."""
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A kind of objects, as far as its name goes."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+
+@runtime_checkable
+class KindsLike(Protocol):
+    """What tells the kinds of objects, such as `PCDNet.kinds`."""
+
+    def ids(self, prototype_ids: Integer[np.ndarray, "n"], colours: Float[np.ndarray, "n C"]) -> Int64[np.ndarray, "n"]:
+        """The kinds of objects, by their prototypes and colours."""
+
+    def __getitem__(self, kind: int) -> Named:
+        """One of the kinds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -208,6 +231,49 @@ class Decomposition:
                 for depth, (prototype, position, colour, reduction, count, box) in enumerate(rows)
             ],
         }
+
+    def to_supervision(self, kinds: KindsLike | None = None, *, masks: bool = True) -> supervision.Detections:
+        """The visible objects as supervision's detections, front to back; needs the extra `supervision`.
+
+        `class_id` is the kind, and `data` has `class_name`, `prototype`, `depth`, `error_reduction` and `colour`, a row
+        an object. There is no `confidence`: an error reduction ranks objects, but is no probability.
+
+        Parameters
+        ----------
+        kinds
+            The kinds of the model, `model.kinds`; without them every prototype is a kind of its own, by number.
+        masks
+            Whether to give the pixels of every object: as many values as the image has, for each of them.
+
+        Returns
+        -------
+        supervision.Detections
+            What its annotators, trackers and metrics take.
+        """
+        try:
+            from supervision import Detections
+        except ImportError:
+            raise PcdnetError(
+                "to_supervision needs the package supervision, which is missing; pip install 'pcdnet[supervision]'"
+            ) from None
+        boxes = visible_boxes(self.instances, len(self))
+        seen = np.array([n for n, box in enumerate(boxes) if box is not None], np.int64)
+        corners = np.array([box for box in boxes if box is not None], np.float32).reshape(-1, 4)
+        prototypes, colours = self.prototype_ids[seen], self.colours[seen]
+        classes = prototypes.astype(np.int64) if kinds is None else kinds.ids(prototypes, colours)
+        names = [f"prototype {kind}" if kinds is None else kinds[kind].name for kind in classes.tolist()]
+        return Detections(
+            xyxy=np.concatenate([corners[:, 1::-1], corners[:, 1::-1] + corners[:, :1:-1]], axis=1),
+            mask=self.instances == seen[:, None, None] + 1 if masks else None,
+            class_id=classes,
+            data={
+                "class_name": np.array(names, np.str_),
+                "prototype": prototypes,
+                "depth": seen,
+                "error_reduction": self.error_reductions[seen],
+                "colour": colours,
+            },
+        )
 
     def save(self, path: str | Path) -> None:
         """Write `to_dict` as a JSON file, whole or not at all."""

@@ -58,6 +58,10 @@ class Unwritable(PcdnetError):
     """A file or folder cannot be written: no input is to blame, and going on with the next one is of no use."""
 
 
+class Incomplete(PcdnetError):
+    """Some of what a file holds cannot be read; readers raise it at the end, when all else has been used."""
+
+
 class Interrupted(PcdnetError):
     """Training was asked to stop, and did so after the step it was in."""
 

@@ -19,6 +19,8 @@ PARTIAL = ".partial"
 """How the names of files end that are not whole yet."""
 MOST = 2**24
 """Bytes of a text that is read at once; those of a run are a few kilobytes."""
+_CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+# In a folder that a stranger sent a link may lead to a file of ours, and a pipe would be waited for.
 
 
 @contextmanager
@@ -34,7 +36,9 @@ def whole_file(
     path = Path(path)
     partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}" if shared else f"{path.name}{PARTIAL}")
     try:
-        with partial.open("wb") as file:
+        # What a folder of a stranger's holds under that name may be a link to a file of ours, or a pipe.
+        partial.unlink(missing_ok=True)
+        with partial.open("xb") as file:
             yield file
             if durable:
                 file.flush()
@@ -119,10 +123,10 @@ def is_held(path: Path) -> bool:
 def locked_file(path: Path) -> BinaryIO:
     """Open a file for reading and writing, made if need be, that no other process may open so until it is closed."""
     try:
-        path.touch()
-        file = path.open("r+b")
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _CAREFUL, 0o666), "r+b")
     except OSError as error:
-        raise Unwritable(f"cannot write {path}: {error.strerror or error}; choose another ", Setting("out")) from None
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or error
+        raise Unwritable(f"cannot write {path}: {reason}; choose another ", Setting("out")) from None
     with suppress(ImportError):  # where there are no such locks, people take care themselves
         import fcntl
 
@@ -136,6 +140,11 @@ def locked_file(path: Path) -> BinaryIO:
         except OSError:
             pass  # a file system without locks
     return file
+
+
+def added_to(path: Path) -> BinaryIO:
+    """Open a file for adding bytes at its end, made if need be; one that is a link or a pipe is an OSError."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _CAREFUL, 0o666), "ab")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from jaxtyping import UInt8
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.files import Checksum, checksum, sealed_json, unsealed_json
 from pcdnet.pixels import Pixels
+from pcdnet.progress import phase
 from pcdnet.scene import Scenes
 
 FILE = "origin.json"
@@ -67,7 +69,7 @@ class Origin:
             raise ValueError(f"stride is {stride!r}, grey is {grey!r}, tiles is {tiles!r}")
         sides = {name: whole_numbers(words.get(name), n) for name, n in (("crop", 4), ("resize", 2), ("ignore", 4))}
         view = View(**sides, stride=stride, grey=grey, values=numbers(words.get("values"), 2), tiles=tiles)
-        size = whole_numbers(words.get("size"), 2)
+        size = size_in(words.get("size"))
         return Origin(data=data, minutes=minutes, size=size, view=view, fingerprint=mark)
 
 
@@ -84,7 +86,8 @@ def fingerprint(training: Scenes, validation: Scenes) -> str:
     It is of the images as they are seen, every one of them: while it is the same, so is what is learned, wherever the
     files lie.
     """
-    return " ".join(map(_mark, (training.images, validation.images)))
+    with phase("taking the fingerprint of the images"):
+        return " ".join(map(_mark, (training.images, validation.images)))
 
 
 def _mark(images: UInt8[Pixels, "N H W C"]) -> str:
@@ -108,10 +111,20 @@ def whole_numbers(value: Any, count: int) -> Any:
     return found
 
 
+def size_in(value: Any) -> Any:
+    """Height and width of images as a tuple, or None; anything else is a ValueError."""
+    found = whole_numbers(value, 2)
+    if found is not None and not all(1 <= side < 2**31 for side in found):
+        raise ValueError(f"{value!r} is no size of images")
+    return found
+
+
 def numbers(value: Any, count: int) -> Any:
-    """So many numbers as a tuple, or None; anything else is a ValueError."""
+    """So many finite numbers as a tuple, or None; anything else is a ValueError."""
     if value is None:
         return None
     if not isinstance(value, list) or len(value) != count or any(type(each) not in (int, float) for each in value):
         raise ValueError(f"{value!r} is not {count} numbers")
+    if not all(abs(each) < sys.float_info.max for each in value):
+        raise ValueError(f"{value!r:.80} are not {count} finite numbers")
     return tuple(value)

@@ -44,19 +44,20 @@ from pcdnet.data.view import UNCHANGED, View
 from pcdnet.edits import FOLDER as EDITS
 from pcdnet.edits import Edits
 from pcdnet.errors import PcdnetError, Setting, Unwritable
-from pcdnet.files import PARTIAL, content_of, lock, sealed_toml, text_of, whole_file
+from pcdnet.files import PARTIAL, added_to, content_of, lock, sealed_toml, text_of, whole_file
 from pcdnet.files import folder as made
+from pcdnet.hub import VERDICT, check_kept, fetched, is_address, is_kept
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, load_words, save_tensors
 from pcdnet.names import FILE as NAMES
 from pcdnet.names import Names
 from pcdnet.origin import FILE as ORIGIN
-from pcdnet.origin import Origin, in_words, numbers, whole_numbers
+from pcdnet.origin import Origin, in_words, numbers, size_in
 from pcdnet.scene import Scenes
 from pcdnet.succession import ADOPTING, CANDIDATE, FORMER, complete, formers, succeed
 
 STATE, METRICS, LOCK = "state.safetensors", "metrics.jsonl", "train.lock"
-VERDICT, REPORT, TENSORBOARD = "verdict.json", "report.html", "tensorboard"
+REPORT, TENSORBOARD = "report.html", "tensorboard"
 FILES = (CONFIG, ORIGIN, WEIGHTS, STATE, METRICS, NAMES, VERDICT, REPORT)
 """The files of a run; beside them there may be the folders below."""
 FOLDERS = (TENSORBOARD, EDITS, CORRECTIONS, CANDIDATE, FORMER)
@@ -155,12 +156,16 @@ class RunFolder:
 
     @staticmethod
     def open(path: str | Path | RunFolder) -> RunFolder:
-        """An existing run, a model that was saved from Python, or one that comes with the package, by its name.
+        """An existing run, a model that was saved from Python, one that comes with the package, or one of the Hub.
 
-        A run that is open already stays so. A folder of the name of a trained model comes first if it is a run.
+        That of the package goes by its name, that of the Hub by its address, `hf:owner/name` or with a revision behind
+        it, `hf:owner/name@revision`. A run that is open already stays so. A folder of the name of a trained
+        model comes first if it is a run.
         """
         if isinstance(path, RunFolder):
             return path
+        if is_address(path):
+            return RunFolder.at(fetched(Path(path).as_posix()))
         path = Path(path)
         if str(path) in trained.NAMES and not _is_run(path):
             return RunFolder.at(trained.HOME / path)
@@ -225,17 +230,24 @@ class RunFolder:
 
     @property
     def report(self) -> Path:
-        """Where the report is, or will be; that of a trained model is written where the user is."""
-        return Path(f"{self.path.name}-{REPORT}") if self.is_trained else self.path / REPORT
+        """Where the report is, or will be; that of a model that stays as it is is written where the user is."""
+        stays = self.is_trained or is_kept(self.path)
+        return Path(f"{self.path.name}-{REPORT}") if stays else self.path / REPORT
 
     @property
     def is_trained(self) -> bool:
         """Whether this is a model that comes with the package, which stays as it is."""
         return trained.is_trained(self.path)
 
-    def check_own(self) -> None:
-        """Refuse to change a model that comes with the package."""
+    @property
+    def is_changeable(self) -> bool:
+        """Whether it is the user's own, and no model that stays as it is."""
+        return not (self.is_trained or is_kept(self.path))
+
+    def check_changeable(self) -> None:
+        """Refuse to write into a model that stays as it is: one of the package, or the copy of one of the Hub."""
         trained.check_own(self.path)
+        check_kept(self.path)
 
     @property
     def samples(self) -> Path | None:
@@ -287,12 +299,13 @@ class RunFolder:
         tensors, words = load_tensors(weights)
         config, background = self.model_config, tensors.get("background")
         try:
-            values, size = numbers(_noted(words, "values"), 2), whole_numbers(_noted(words, "size"), 2)
+            values, size = numbers(_noted(words, "values"), 2), size_in(_noted(words, "size"))
             expected = config.num_prototypes, *config.prototype_size
             # Before a bank is made that may be of any size.
             if "prototypes" in tensors and tensors["prototypes"].shape != expected:
                 raise ValueError(f"it holds prototypes of {tuple(tensors['prototypes'].shape)}, not {expected}")
-        except ValueError as error:
+            values = View(values=values).values  # refuses what is no range
+        except (ValueError, PcdnetError) as error:
             raise PcdnetError(f"cannot read {weights}: {error}; it belongs to another {CONFIG}") from None
         shape = None if background is None or background.ndim != 3 else (background.shape[1], background.shape[2])
         model = PCDNet(config, shape)
@@ -374,8 +387,8 @@ class RunFolder:
     def log(self, **values: Any) -> None:
         """Add a line to the metrics."""
         try:
-            with (self.path / METRICS).open("a", encoding="utf-8") as file:
-                file.write(history.written(values))
+            with added_to(self.path / METRICS) as file:
+                file.write(history.written(values).encode())
         except OSError as error:
             reason = error.strerror or error
             raise Unwritable(f"cannot write to {self.path}: {reason}; make room, then go on with ", GO_ON) from None
@@ -406,7 +419,7 @@ class RunFolder:
     def keep_names(self, names: Names) -> None:
         """Keep these names and colours."""
         if names != self.names():
-            trained.check_own(self.path)
+            self.check_changeable()
             names.write(self.path)
 
     def merge(self, prototypes: Collection[int], name: str | None = None) -> Names:
@@ -492,7 +505,7 @@ class RunFolder:
 
     def succeed(self, source: str) -> Path:
         """Have the model in a folder of the run take the place of its own; where that is kept."""
-        self.check_own()
+        self.check_changeable()
         return succeed(self.path, source, MODEL_FILES, MODEL_FOLDERS)
 
     def hide(self, prototypes: Collection[int], *, hidden: bool = True) -> Names:
@@ -542,7 +555,7 @@ class RunFolder:
         """The command line that trains the same again: the nearest preset, and what differs from it."""
         origin, (preset, changes) = self.origin, self.nearest_preset()
         settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA"}
-        settings["out"] = f"runs/{self.path.name}" if self.is_trained else str(self.path)
+        settings["out"] = f"runs/{self.path.name}" if self.is_trained or is_kept(self.path) else str(self.path)
         settings |= {"seed": self.config.train.seed, "minutes": origin.minutes}
         settings |= {f.name: getattr(origin.view, f.name) for f in dataclasses.fields(View)}
         usual = {f.name: f.default for f in dataclasses.fields(View)} | {"minutes": None}

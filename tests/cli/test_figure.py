@@ -50,7 +50,7 @@ def test_every_kind_is_drawn_and_named(
     with Image.open(out) as picture:
         assert picture.width <= 7 * 300
         assert picture.info["dpi"] == pytest.approx((300, 300), abs=1)
-    assert capsys.readouterr().out == f"wrote {out}\n"
+    assert capsys.readouterr().out == f"wrote {out}   next: look at it; pcdnet report {trained} shows all of the run\n"
 
 
 def test_names_are_written_above_their_prototypes(trained: Path, tmp_path: Path) -> None:

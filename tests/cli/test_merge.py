@@ -23,11 +23,16 @@ def run(tmp_path: Path) -> RunFolder:
 
 def test_merged_prototypes_have_one_name_and_one_line_says_so(run: RunFolder, capsys: Capture) -> None:
     assert main(["merge", str(run.path), "3", "7", "9"]) == 0
-    assert capsys.readouterr() == ("prototypes 3, 7 and 9 are one kind now: prototype 3\n", "")
+    assert capsys.readouterr() == (
+        f"prototypes 3, 7 and 9 are one kind now: prototype 3   next: pcdnet report {run.path}\n",
+        "",
+    )
     assert main(["merge", str(run.path), "12", "7", "--name", "spade"]) == 0
-    assert capsys.readouterr().out == "prototypes 7 and 12 are one kind now: spade\n"
+    assert capsys.readouterr().out == f"prototypes 7 and 12 are one kind now: spade   next: pcdnet report {run.path}\n"
     assert main(["merge", str(run.path), "0", "12"]) == 0
-    assert capsys.readouterr().out == "prototypes 0, 7 and 12 are one kind now: spade\n"  # 7 had the name before
+    assert (
+        capsys.readouterr().out == f"prototypes 0, 7 and 12 are one kind now: spade   next: pcdnet report {run.path}\n"
+    )
     assert run.names().given == {3: "prototype 3", 9: "prototype 3", **dict.fromkeys((0, 7, 12), "spade")}
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import pcdnet
 from pcdnet.cli import main
 from pcdnet.data.tetrominoes import generate
 from pcdnet.names import Names
 from tests.cli.conftest import Complaint
 
 Capture = pytest.CaptureFixture[str]
+NEXT = "open it in a browser, or pcdnet serve {} to try other images"
 
 
 def test_the_page_is_in_the_folder_of_the_run_unless_wanted_elsewhere(
@@ -24,9 +27,13 @@ def test_the_page_is_in_the_folder_of_the_run_unless_wanted_elsewhere(
     (run / "report.html").unlink()
     assert main(["report", str(run)]) == 0
     assert "8 scenes: the last 8 of scenes.npz" in (run / "report.html").read_text(encoding="utf-8")
-    assert capsys.readouterr().out == f"wrote {run}/report.html   next: open it in a browser\n"
+    *suggestions, last = capsys.readouterr().out.splitlines()
+    assert last == f"wrote {run}/report.html   next: {NEXT.format(run)}"
+    # The run of the tests is a few steps old, and nothing has a shape yet.
+    assert suggestions[0].startswith("suggestion: train longer (train.steps), as ")
+    assert suggestions[1].startswith(f"    pcdnet train --config {run}/config.toml ")
     assert main(["report", str(run), "--out", str(page)]) == 0
-    assert capsys.readouterr().out == f"wrote {page}   next: open it in a browser\n"
+    assert capsys.readouterr().out.endswith(f"wrote {page}   next: {NEXT.format(run)}\n")
     assert "8 scenes: the last 8 of scenes.npz" in page.read_text(encoding="utf-8")
 
 
@@ -36,6 +43,20 @@ def test_the_page_is_about_what_it_is_asked_for(trained: Path, tmp_path: Path) -
     options = ["--data", str(data), "--out", str(page), "--crop", "0", "0", "35", "35", "--stride", "4"]
     assert main(["report", str(trained), *options]) == 0
     assert "3 scenes: wide.npz" in page.read_text(encoding="utf-8")
+
+
+def test_programs_are_given_what_is_on_the_page(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    page = tmp_path / "page.html"
+    assert main(["report", str(trained), "--out", str(page), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    written = pcdnet.report(trained, out=page)
+    same = {**written.to_dict(), "scores": {**written.scores.to_dict(), "images_per_second": 0, "seconds": 0}}
+    told["scores"] |= {"images_per_second": 0, "seconds": 0}
+    assert told == json.loads(json.dumps(same))
+    assert told["verdict"] == "failed"
+    assert told["found"]["images"] == 8
+    assert len(told["found"]["kinds"]) == 4
+    assert told["suggestions"][0]["changes"]
 
 
 def test_names_that_were_given_are_on_the_page(trained: Path, tmp_path: Path) -> None:

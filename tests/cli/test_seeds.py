@@ -30,7 +30,7 @@ def test_seeds_side_by_side_end_as_each_alone_and_one_that_fails_stops_no_other(
     rows = [line.split()[:5] for line in printed.splitlines()[2:4]]
     assert rows == [[f"seed-{seed}", str(seed), "6/6", "finished", ENDS[code]] for seed in (0, 4)]
     assert printed.splitlines()[4].startswith(f"  2 seeds: 2 {ENDS[code]}  error ")
-    assert printed.endswith(f"wrote {out}   next: pcdnet runs {out}, or pcdnet eval {out / 'seed-0'}\n")
+    assert printed.endswith(f"wrote {out}   next: pcdnet runs {out}, or pcdnet report {out / 'seed-0'}\n")
     assert "seed 0  step 6  loss " in said
     assert "seed 4  verdict: " in said
 

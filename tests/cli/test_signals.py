@@ -9,6 +9,7 @@ from threading import Thread
 import pytest
 
 from pcdnet.cli.signals import interrupted_by_sigterm, stop_on_signal
+from pcdnet.progress import stepping
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
@@ -17,7 +18,7 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM)
 def test_a_second_signal_stops_at_once(number: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
     before = signal.signal(number, signal.SIG_DFL)  # tests may run as a background job, which ignores Ctrl-C
     try:
-        with stop_on_signal() as stop:
+        with stop_on_signal() as stop, stepping():
             assert not stop()
             signal.raise_signal(number)
             assert stop()
@@ -25,6 +26,18 @@ def test_a_second_signal_stops_at_once(number: signal.Signals, capfd: pytest.Cap
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(number)
         assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_what_is_not_done_in_steps_ends_at_once(number: signal.Signals) -> None:
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with stop_on_signal() as stop:
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(number)
+            assert not stop()
     finally:
         signal.signal(number, before)
 

@@ -53,7 +53,7 @@ def test_training_leaves_a_run_and_names_the_next_step(data: Path, tmp_path: Pat
     assert main(["train", "--data", str(data), "--out", str(out), "--seed", "5", *SMALL]) in ENDED
     printed, progress = capsys.readouterr()
     assert printed.startswith("held-out scenes  FG-ARI ")
-    assert printed.endswith(f"wrote {out}   next: pcdnet eval {out}, or pcdnet serve {out}\n")
+    assert printed.endswith(f"wrote {out}   next: pcdnet report {out}, or pcdnet serve {out}\n")
     assert "step 6  loss" in progress
     assert "prototypes in use" in progress
     assert progress.count("  validation  FG-ARI") == 2

@@ -14,6 +14,7 @@ from PIL import Image
 
 from pcdnet.data import inputs
 from pcdnet.data.inputs import Input, find_inputs
+from pcdnet.data.notes import noted
 from pcdnet.data.tetrominoes import generate
 from pcdnet.errors import PcdnetError
 from tests.data.records import write_tetrominoes
@@ -199,5 +200,5 @@ def test_the_pages_of_a_stack_come_one_by_one_in_their_own_values(
         np.testing.assert_array_equal(np.stack(found)[..., 0], pages)
     assert capfd.readouterr().err == ""
     break_page(tmp_path / "stack.tif", 2)
-    assert [number for number, _ in find_inputs([f"{tmp_path}/stack.tif"])[0].images()] == [0, 1, 3]
-    assert f"note: skipped pages of {tmp_path}/stack.tif that cannot be read: 2\n" in capfd.readouterr().err
+    assert [number for number, _ in noted(find_inputs([f"{tmp_path}/stack.tif"])[0].images())] == [0, 1, 3]
+    assert f"note: 1 pages of {tmp_path}/stack.tif cannot be read (2); fix" in capfd.readouterr().err

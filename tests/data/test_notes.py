@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcdnet.data.notes import printable, readable, some, to_stderr
+from pcdnet.data.notes import LONGEST, printable, readable, some, to_stderr
 from pcdnet.errors import PcdnetError
 
 
@@ -24,6 +24,15 @@ def test_what_is_printed_neither_breaks_lines_nor_gives_commands_and_can_be_enco
     shown.encode()
     assert printable(shown) == shown
     assert not text.isprintable() or shown == text
+
+
+def test_a_text_of_any_length_is_shown_with_its_beginning_and_its_end() -> None:
+    for sign in ("x", "\x1b", "\U0001d173"):
+        shown = printable(f"it is wrong: {10**6 * sign}; remove it")
+        assert len(shown) <= LONGEST
+        assert shown.startswith("it is wrong: ")
+        assert shown.endswith("; remove it")
+        assert printable(shown) == shown
 
 
 @given(st.lists(st.sampled_from("abc")), st.integers(1, 5))

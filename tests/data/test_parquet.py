@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pcdnet.data import shards
 from pcdnet.data.inputs import find_inputs
 from pcdnet.data.opening import open_data
-from pcdnet.data.parquet import count, read
-from pcdnet.errors import PcdnetError
+from pcdnet.data.parquet import count, images, read
+from pcdnet.errors import Incomplete, PcdnetError
 from tests.data.test_webdataset import COLOURS, png
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -63,12 +64,26 @@ def test_the_column_is_found_by_type_then_by_name_and_otherwise_asked_for(tmp_pa
         read(tmp_path / "f.parquet")
 
 
+def test_a_table_of_nothing_but_empty_rows_is_not_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "MOST_LOST", 100)
+    path = table(tmp_path / "a.parquet", image=pyarrow.nulls(10_000, pyarrow.binary()))
+    for reading in (read, lambda path: list(images(path))):
+        with pytest.raises(PcdnetError, match="more than 100 pictures of .*a.parquet cannot be read .* and 98 more"):
+            reading(path)
+
+
 def test_empty_and_damaged_rows_are_skipped_and_damaged_files_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = table(tmp_path / "a.parquet", image=[*BYTES[:20], None, b"", *BYTES[22:]])
     np.testing.assert_array_equal(read(path).images, np.delete(COLOURS, [20, 21], axis=0))
     assert "skipped 2 of 40 pictures" in capsys.readouterr().err
+    with pytest.raises(
+        Incomplete, match=r"2 pictures of .*a.parquet cannot be read \(row 20 of .*, row 21 of [^,]*\);"
+    ):
+        list(images(path))
     whole = path.read_bytes()
     for content in (b"", b"PAR1", whole[:-20], whole[:300] + bytes(900) + whole[1200:], b"x" * 5000):
         path.write_bytes(content)

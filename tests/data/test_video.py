@@ -14,7 +14,7 @@ from pcdnet.data import intake, video
 from pcdnet.data.sources import VIDEOS
 from pcdnet.data.video import count, images, read
 from pcdnet.data.view import View
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import Incomplete, PcdnetError
 
 av = pytest.importorskip("av", reason="videos need the extra video")
 
@@ -100,7 +100,10 @@ def test_a_video_that_is_cut_off_gives_what_is_there(tmp_path: Path, capsys: pyt
         assert 1 <= len(scenes) < MANY
         np.testing.assert_allclose(brightness(scenes.images), [levels(n) for n in range(len(scenes))], atol=4)
         (note,) = capsys.readouterr().err.splitlines()
-        assert note == f"note: {path} is damaged or cut off: {len(scenes)} of its {MANY} frames can be decoded"
+        lost = f"{path} is damaged or cut off: {len(scenes)} of its {MANY} frames can be decoded; give the whole film"
+        assert note == f"note: {lost}"
+        with pytest.raises(Incomplete, match=f"^{lost}$"):
+            list(images(path))
 
 
 def test_damaged_videos_never_crash_the_reader(tmp_path: Path) -> None:

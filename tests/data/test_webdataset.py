@@ -17,7 +17,7 @@ from pcdnet.data.opening import open_data, training_data, training_view
 from pcdnet.data.sources import source_of
 from pcdnet.data.view import View
 from pcdnet.data.webdataset import count, headers, images, read
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import Incomplete, PcdnetError
 from pcdnet.pixels import PixelStore
 
 COLOURS = np.random.default_rng(0).integers(0, 256, (40, 8, 12, 3), dtype=np.uint8)
@@ -112,6 +112,10 @@ def test_damaged_pictures_are_skipped_and_reported_each_time(
     with pytest.raises(PcdnetError, match="3 of 12 pictures of .*b.tar cannot be read .*; fix or remove them"):
         read(bad)
     assert sorted(headers(path)) == [n for n in range(20) if n != 7]
+    found = images(path)
+    assert [next(found)[0] for _ in range(19)] == sorted(headers(path))
+    with pytest.raises(Incomplete, match=r"1 pictures of .*a.tar cannot be read \(7.png of .*\); fix or remove them"):
+        next(found)
 
 
 def test_an_archive_that_is_cut_or_damaged_is_refused_and_never_a_shorter_one(tmp_path: Path) -> None:
@@ -133,6 +137,42 @@ def test_an_archive_that_is_cut_or_damaged_is_refused_and_never_a_shorter_one(tm
         path.write_bytes(content)
         with pytest.raises(PcdnetError, match=r"a.tar (is no sound .tar file|is \w+ \w+ |goes on behind)[^;]*; \w"):
             pytest.fail(f"{name}: {len(read(path))}")
+
+
+ENDS = {  # how much more than the two blocks of zeros that every archive ends with, and whether that is usual
+    "two blocks": (0, True),
+    "a record": (None, True),
+    "a record, and two blocks that did not fit into the one before": (10240, False),
+    "another block": (512, False),
+    "a hundred records": (100 * 10240, False),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_end_that_archives_do_not_have_is_reported(
+    end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more, usual = ENDS[end]
+    path = archive(tmp_path / "a.tar", [(f"{n}.png", png(COLOURS[n])) for n in range(12)])
+    whole = path.read_bytes()
+    if more is not None:
+        path.write_bytes(whole.rstrip(b"\0").ljust(-(-len(whole.rstrip(b"\0")) // 512) * 512 + 1024 + more, b"\0"))
+    for reading in (read, lambda path: list(images(path))):
+        reading(path)
+        said = capsys.readouterr().err
+        assert said.count("as if its last pictures were lost; compare its size with that of the original") == (
+            not usual
+        )
+
+
+def test_pictures_lost_between_two_members_of_an_archive_are_noticed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = archive(tmp_path / "a.tar", [(f"{n}.png", png(COLOURS[n])) for n in range(40)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.index(b"12.png")].ljust(len(whole), b"\0"))
+    assert len(read(path)) == 12
+    assert "bytes of zeros, as if its last pictures were lost" in capsys.readouterr().err
 
 
 def test_names_are_never_paths_and_links_are_no_pictures(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis.strategies import integers
 
+from pcdnet.model import peaks as module
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.localization import PhaseLocalizer
@@ -50,6 +52,15 @@ def test_peaks_keep_their_distance(Y: int, X: int, reach: int, seed: int) -> Non
             literal.append((int(tops_row[i]), int(tops_column[i])))
     there = height > -torch.inf
     assert list(zip(row[there].tolist(), column[there].tolist(), strict=True)) == literal[:5]
+
+
+def test_places_are_compared_some_at_a_time_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    maps = torch.rand(3, 2, 20, 30, generator=torch.Generator().manual_seed(0))
+    at_once = top_peaks(maps, 9, 3)
+    for compared in (1, 6 * 36 * 5):
+        monkeypatch.setattr(module, "COMPARED", compared)
+        for one, other in zip(top_peaks(maps, 9, 3), at_once, strict=True):
+            assert torch.equal(one, other)
 
 
 def test_near_identical_shifts_are_one_candidate(rng: torch.Generator) -> None:

@@ -17,9 +17,11 @@ from pcdnet.errors import PcdnetError
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.decompose import decompose_files
+from pcdnet.output.gather import gather
 from pcdnet.run import RunFolder
 from tests.data.stacks import break_page, write_stack
 from tests.data.test_pictures import bomb
+from tests.data.test_webdataset import archive, png
 from tests.runs import true_run
 
 SCENES = generate(6, seed=3)
@@ -189,6 +191,26 @@ def test_deep_pictures_are_seen_in_the_values_of_the_run(run: RunFolder, tmp_pat
         decompose_files(run, tmp_path / "deep.npz", tmp_path / "other", values=(9, 3), quiet=True)
 
 
+def test_a_picture_of_an_archive_that_cannot_be_read_is_a_failure_as_in_a_folder(
+    run: RunFolder, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = archive(tmp_path / "a.tar", [(f"{n}.png", png(SCENES.images[n]) if n != 2 else b"none") for n in range(6)])
+    (done,) = [decompose_files(run, place, tmp_path / "whole", quiet=True)]
+    reason = f"1 pictures of {place} cannot be read (2.png of {place}); fix or remove them"
+    assert done.failed == {str(place): reason}
+    assert f"note: {reason}\n" in capfd.readouterr().err
+    assert [line["name"] for line in lines(tmp_path / "whole")] == [f"{place}#{n}" for n in (0, 1, 3, 4, 5)]
+    again = decompose_files(run, place, tmp_path / "whole", quiet=True)
+    assert (again.fresh, again.failed) == (0, done.failed)
+    folders = [tmp_path / f"part-{index}" for index in range(2)]
+    for index, folder in enumerate(folders):
+        assert decompose_files(run, place, folder, shard=(index, 2), quiet=True).failed == done.failed
+    gathered = gather(folders, tmp_path / "gathered", quiet=True)
+    assert gathered.failed == done.failed
+    name = "decompositions.jsonl"
+    assert (tmp_path / "gathered" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
 def test_what_is_too_small_too_large_or_broken_is_skipped_and_the_rest_is_done(
     run: RunFolder, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,7 +226,7 @@ def test_what_is_too_small_too_large_or_broken_is_skipped_and_the_rest_is_done(
     assert len(notes) == 3
     assert any("20x20 pixels are less than a prototype has (25x25); give a larger picture" in note for note in notes)
     assert any("50000x50000 pixels, more than the limit of 67,108,864; give a smaller" in note for note in notes)
-    assert f"note: skipped pages of {place}/c.tif that cannot be read: 1" in notes
-    assert {Path(name).name for name in done.failed} == {"a.png", "b.png"}
+    assert f"note: 1 pages of {place}/c.tif cannot be read (1); fix or remove them" in notes
+    assert {Path(name).name for name in done.failed} == {"a.png", "b.png", "c.tif"}
     found = {Path(line["name"]).name: len(line["objects"]) for line in lines(tmp_path / "out")}
     assert found == {"c.tif#0": 3, "c.tif#2": 3, "d.png": 0, "e.png": 3}

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from PIL import Image
 from pcdnet.colours import as_hex, prototype_colours
 from pcdnet.data.tetrominoes import generate, true_prototypes
 from pcdnet.decomposition import BankArrays, Decomposition
+from pcdnet.kinds import Kinds
+from pcdnet.names import Names
+from pcdnet.output.census import census
 from pcdnet.output.page import (
-    ALIKE,
     HEAVY,
     IDLE,
     LARGEST,
@@ -32,6 +35,7 @@ from pcdnet.output.page import (
     render,
     write_page,
 )
+from pcdnet.training.suggestions import Suggestion
 from pcdnet.training.verdict import Verdict
 
 SCENES = generate(3, seed=0)
@@ -66,7 +70,9 @@ def report(**changes: Any) -> Page:
         likeness=np.eye(19) + 0.5,
         changed=np.arange(19) * 1000,
     )
+    names = Names(count=19, given=changes.get("names", {}))
     whole = Page(
+        census=census([decomposition(index) for index in range(3)], Kinds(names), BankArrays(*true_prototypes())),
         name="first",
         data="3 scenes: re-created Tetrominoes",
         scores={"fg_ari": 0.98765, "mse": 0.00123, "ari": None, "parameters": 23750},
@@ -129,7 +135,7 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     page = Reader(text)
     assert page.open == []
-    assert page.addresses == []
+    assert all(address.startswith("#") and f'id="{address[1:]}"' in text for address in page.addresses)
     assert "<script" not in text
     assert "http" not in text.replace("http-equiv", "")
     assert "url(" not in text
@@ -164,12 +170,13 @@ def test_detection_is_shown_where_it_is_known_kind_by_kind() -> None:
 
 
 def test_every_prototype_is_shown_with_its_mask_pixel_by_pixel() -> None:
-    pictures = Reader(render(report())).pictures
+    before = 3 * (5 + 3) + 19  # the scenes, and a face of every kind
+    pictures = Reader(render(report())).pictures[before:]
     prototypes, masks = true_prototypes()
     for p in range(19):
         for shown, expected in zip(pictures[2 * p : 2 * p + 2], (prototypes[p], masks[p]), strict=True):
             np.testing.assert_array_equal(pixels(shown), np.repeat(np.round(255 * expected)[..., None], 3, axis=-1))
-    assert len(pictures) == 2 * 19 + 3 * (5 + 3)
+    assert len(pictures) == 2 * 19
 
 
 def test_sightings_are_shown_where_there_are_any() -> None:
@@ -177,15 +184,15 @@ def test_sightings_are_shown_where_there_are_any() -> None:
     places[3, 0] = 2
     seen = [Sightings(colours=[(np.array([255, 0, 16], np.uint8), 0.75)], places=places), *[Sightings()] * 18]
     text = render(report(sightings=seen))
-    assert 'style="background: #ff0010" title="75 %"' in text
+    assert 'style="background: #ff0010" title="75 %" aria-label="#ff0010, 75 %"' in text
     assert text.count('alt="where its objects were"') == 1
-    heat = pixels(Reader(text).pictures[2]).astype(int).sum(axis=-1)
+    heat = pixels(Reader(text).pictures[3 * (5 + 3) + 19 + 2]).astype(int).sum(axis=-1)
     assert heat.shape == (4, 6)
     assert np.unravel_index(heat.argmax(), heat.shape) == (3, 0)
 
 
 def test_objects_are_pulled_apart_whole_and_in_place() -> None:
-    pictures = Reader(render(report())).pictures[2 * 19 :]
+    pictures = Reader(render(report())).pictures
     image, *_, first, second, third = map(pixels, pictures[:8])
     np.testing.assert_array_equal(image, SCENES.images[0])
     # Sprites of Tetrominoes hide each other nowhere, so together they are the image.
@@ -202,7 +209,7 @@ def test_of_many_objects_some_are_shown_and_the_others_counted() -> None:
         error_reductions=np.ones(many, np.float32),
     )
     text = render(report(gallery=[Exhibit(title="best", note="", image=IMAGES[0], found=crowd)]))
-    assert len(Reader(text).pictures) == 2 * 19 + 5 + SHOWN_OBJECTS
+    assert len(Reader(text).pictures) == 3 * 19 + 5 + SHOWN_OBJECTS
     assert "and 5 more behind them" in Reader(text).words
 
 
@@ -225,22 +232,21 @@ def test_large_noisy_pictures_stay_small_enough_to_be_mailed() -> None:
 
 
 def test_sick_prototypes_are_named() -> None:
-    usage, likeness = np.full(19, 1 / 19), np.eye(19)
+    usage = np.full(19, 1 / 19)
     usage[[2, 5]] = 0.9 * IDLE / 19
-    likeness[3, 8] = likeness[8, 3] = ALIKE + 0.01
-    health = BankHealth(usage=usage, error=np.full(19, np.nan), likeness=likeness, changed=np.zeros(19, np.int64))
-    page = render(report(health=health))
+    changes = {"usage": usage, "changed": np.zeros(19, np.int64), "error": np.full(19, np.nan), "twins": [(3, 8)]}
+    page = render(report(health=dataclasses.replace(report().health, **changes)))
     words = Reader(page).words
-    assert "19 prototypes: 17 in use, 2 and 5 idle; alike are 3 and 8." in words
-    assert "most like 8 (0.96)" in words
+    assert "19 prototypes: 17 in use, 2 and 5 idle; 3 and 8 are one kind." in words
     assert "last split never" in words
     assert len(re.findall('class="card kind sick"', page)) == 4
 
 
-def test_a_healthy_bank_is_called_so() -> None:
-    healthy = dataclasses.replace(report().health, likeness=np.eye(19) * 1.0)
-    page = render(report(health=healthy))
-    assert "19 prototypes: all in use; no two are alike." in Reader(page).words
+def test_a_healthy_bank_is_called_so_though_prototypes_look_alike() -> None:
+    alike = np.full((19, 19), 0.99)
+    page = render(report(health=dataclasses.replace(report().health, likeness=alike)))
+    assert "19 prototypes: all in use; no two are one kind." in Reader(page).words
+    assert "most like 1 (0.99)" in Reader(page).words
     assert 'kind sick"' not in page
     assert "last split step 18,000" in Reader(page).words
 
@@ -255,16 +261,20 @@ def test_resets_of_prototypes_are_listed_in_order() -> None:
 
 def test_names_cannot_become_markup() -> None:
     evil = "<script>alert('&')</script>\" onload=alert(1) x=\""
-    named = report(name=evil, data=evil, config=evil, command=evil, version=evil, training=evil, ranking=evil)
-    scene = dataclasses.replace(exhibit(0, evil), note=evil)
     kind = int(decomposition(0).prototype_ids[0])
-    text = render(
-        dataclasses.replace(named, names={kind: evil}, gallery=[scene], scores={"recall_by_kind": {evil: 1.0}})
+    evil = evil[:60]
+    named = report(
+        **dict.fromkeys(("name", "data", "config", "command", "version", "training", "ranking"), evil),
+        names={kind: evil},
+        verdict=Verdict(verdict="partial", reasons=(evil,)),
+        suggestions=[Suggestion(words=evil, reason=evil, command=evil)],
     )
+    scene = dataclasses.replace(exhibit(0, evil), note=evil)
+    text = render(dataclasses.replace(named, gallery=[scene], scores={"recall_by_kind": {evil: 1.0}}))
     assert "<script" not in text
     assert '" onload' not in text
-    # The title has the run's name too, and the gallery that of the prototype.
-    assert Reader(text).words.count("alert('&')") == 13
+    # The title has the run's name too, the gallery that of the prototype, and the verdict four sentences.
+    assert Reader(text).words.count("alert('&')") == 18
 
 
 def test_prototypes_are_called_by_their_names() -> None:
@@ -279,14 +289,16 @@ def test_prototypes_of_one_name_have_one_colour() -> None:
     assert f"--kind: {last}" in render(report())
     text = render(report(names=dict.fromkeys(range(19), "bar")))
     assert f"--kind: {last}" not in text
-    assert text.count(f"--kind: {first}") == 19 + 3 * 3  # the cards, and the objects of three scenes
+    # The one kind, the cards, and the objects of three scenes.
+    assert text.count(f"--kind: {first}") == 1 + 19 + 3 * 3
 
 
 def test_one_prototype_and_no_scene_make_a_page_too() -> None:
     health = BankHealth(usage=np.ones(1), error=np.zeros(1), likeness=np.ones((1, 1)), changed=np.zeros(1, np.int64))
     frame, back = np.ones((1, 3, 3), np.float32), np.ones((35, 35, 3), np.float32)
     bank = BankArrays(frame, frame, back)
-    page = Reader(render(report(bank=bank, health=health, sightings=[Sightings()], gallery=[])))
+    one = census([], Kinds(Names(count=1)), bank)
+    page = Reader(render(report(bank=bank, health=health, sightings=[Sightings()], gallery=[], census=one)))
     assert "most like none" in page.words
     assert "Background" in page.words
     assert "Scenes decomposed" not in page.words
@@ -328,7 +340,56 @@ def test_the_verdict_stands_before_the_scores_where_there_is_one() -> None:
     assert "Verdict" not in Reader(render(report())).words
 
 
-def test_alike_is_what_the_verdict_calls_alike() -> None:
-    from pcdnet.training import diagnosis
+def test_kinds_are_in_a_table_with_their_numbers_and_names() -> None:
+    one, *_, other = np.unique(SCENES.shapes).tolist()
+    words = Reader(render(report(names={one: "square", other: "square"}))).words
+    count = int(np.isin(SCENES.shapes, (one, other)).sum())
+    assert "9 objects of 18 kinds in 3 images." in words
+    assert f"square prototypes {one}, {other} {count} {100 * count / 9:.1f} % {count / 3:.2f}" in words
+    third = next(p for p in SCENES.shapes[0].tolist() if p not in (one, other))
+    sprite = SCENES.labels[0] == 1 + SCENES.shapes[0].tolist().index(third)
+    height, width = (int(np.ptp(places)) + 1 for places in np.nonzero(sprite))
+    row = words[words.index(f"prototype {third} ") :]
+    assert f"{height} {width} 100" in row[:80]
 
-    assert ALIKE == diagnosis.ALIKE
+
+def test_no_object_at_all_makes_a_page_too() -> None:
+    empty = census([], Kinds(Names(count=19)), BankArrays(*true_prototypes()))
+    words = Reader(render(report(census=empty, gallery=[]))).words
+    assert "0 objects of 19 kinds in 0 images: nothing was found." in words
+
+
+def test_suggestions_come_with_the_verdict_and_their_commands() -> None:
+    verdict = Verdict(verdict="partial", reasons=("3 in use",), advice=("train longer",))
+    merge = Suggestion(words="merge <3> and 7", reason="they are one", command="pcdnet merge run 3 7")
+    words = Reader(render(report(verdict=verdict, suggestions=(merge,)))).words
+    assert "merge <3> and 7 they are one pcdnet merge run 3 7" in words
+    assert words.index("Verdict: partial") < words.index("What to do") < words.index("Scenes decomposed")
+    assert "train longer" not in words  # the suggestion says it, with its command
+
+
+def test_everything_that_is_drawn_says_what_it_shows() -> None:
+    text = render(report())
+    assert len(re.findall("<svg ", text)) == len(re.findall(r'<svg [^>]*role="img" aria-label="[^"]{5,}"', text))
+    assert len(re.findall("<img ", text)) == len(re.findall(r'<img [^>]*alt="[^"]+"', text))
+    table = text[text.index("<table>") :]
+    assert len(re.findall('<th scope="col"', table)) == 8
+    assert len(re.findall('<th scope="row">', table)) == 19
+    levels = [int(level) for level in re.findall(r"<h(\d)", text)]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_sections_come_in_the_order_of_what_people_ask_first() -> None:
+    words = Reader(render(report(verdict=Verdict(verdict="good", reasons=("fine",))))).words
+    titles = (
+        "Verdict: good",
+        "Scenes decomposed",
+        "Scores FG",
+        "Kinds 9",
+        "Prototypes 19",
+        "Learning Over",
+        "Settings The",
+    )
+    places = [words.index(title) for title in titles]
+    assert places == sorted(places)

@@ -21,7 +21,7 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.origin import Origin
-from pcdnet.output.report import COLOURS, SHOWN, gallery, report, sightings, training_words, usual_colours, where
+from pcdnet.output.report import SHOWN, gallery, report, sightings, training_words, where
 from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
 from tests.runs import GREY, grey_run, true_run
@@ -186,25 +186,6 @@ def test_colours_and_places_are_those_of_the_objects(run: RunFolder) -> None:
     channels = {tuple((colour > 40).tolist()) for colour, _ in seen[square].colours}
     assert tuple((MADE.colours[0, 0] > 0).tolist()) in channels
     assert [item.places for item in sightings([found(1.0)], bank)] == [None] * 19
-
-
-def test_usual_colours_come_by_frequency_and_near_ones_are_one() -> None:
-    red, blue = [0.9, 0.0, 0.0], [0.0, 0.0, 0.6]
-    usual = usual_colours(np.array([red, blue, red, [0.85, 0.02, 0.0]]))
-    assert [share for _, share in usual] == [0.75, 0.25]
-    assert usual[0][0][0] > 200
-    assert usual[1][0].tolist() == [0, 0, 153]
-    grey = usual_colours(np.array([[0.5], [2.0]]))
-    assert sorted(colour.tolist() for colour, _ in grey) == [[128] * 3, [255] * 3]
-
-
-@given(colours=st.lists(st.tuples(*[st.floats(-1, 3)] * 3), min_size=1, max_size=30))
-def test_there_are_never_more_usual_colours_than_are_shown(colours: list[tuple[float, float, float]]) -> None:
-    usual = usual_colours(np.array(colours))
-    shares = [share for _, share in usual]
-    assert 1 <= len(usual) <= COLOURS
-    assert shares == sorted(shares, reverse=True)
-    assert sum(shares) <= 1 + 1e-9
 
 
 def test_objects_are_counted_where_they_are_even_outside() -> None:

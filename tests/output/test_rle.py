@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from pcdnet.output.rle import encode
+from pcdnet.output.rle import decode, encode
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
 masks = pytest.importorskip("pycocotools.mask")
@@ -51,3 +51,30 @@ def test_images_may_have_different_numbers_of_objects_and_hidden_ones_have_empty
 def test_no_image_gives_no_masks() -> None:
     assert encode(np.zeros((0, 4, 4), np.int32), []) == []
     assert encode(np.zeros((2, 4, 4), np.int32), [0, 0]) == [[], []]
+
+
+@given(st.data(), array_shapes(min_dims=3, max_dims=3, max_side=12), st.integers(0, 4))
+def test_strings_are_read_back_as_the_masks_that_they_were(
+    data: st.DataObject, shape: tuple[int, ...], objects: int
+) -> None:
+    labels = data.draw(arrays(np.int32, shape, elements=st.integers(0, objects)))
+    for image, words in zip(labels, encode(labels, [objects] * len(labels)), strict=True):
+        for n, word in enumerate(words):
+            np.testing.assert_array_equal(decode(word, (shape[1], shape[2])), image == n + 1)
+
+
+@pytest.mark.parametrize("size", [(3, 70_000), (70_000, 3)])
+def test_long_runs_are_read_back_too(size: tuple[int, int]) -> None:
+    labels = np.zeros((1, *size), np.int32)
+    labels[0, : size[0] // 2 + 1, : size[1] // 3] = 1
+    labels[0, -1, -1] = 1
+    np.testing.assert_array_equal(decode(encode(labels, [1])[0][0], size), labels[0] == 1)
+
+
+@given(st.text(alphabet=[chr(c) for c in range(40, 120)], max_size=12))
+def test_other_strings_are_refused_or_are_masks(word: str) -> None:
+    try:
+        mask = decode(word, (3, 4))
+    except ValueError:
+        return
+    assert mask.shape == (3, 4)

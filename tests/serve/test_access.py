@@ -12,7 +12,7 @@ import pytest
 from benchmarks.serve import serving
 
 from pcdnet.errors import PcdnetError
-from pcdnet.serve.access import LOCAL_HOSTS, Token, hostname, is_known, is_local, known_hosts
+from pcdnet.serve.access import LOCAL_HOSTS, Token, client_at, hostname, is_known, is_local, known_hosts
 from pcdnet.serve.workbench import Workbench
 
 SECRET = "a-secret-of-letters-0123"
@@ -136,3 +136,19 @@ def test_who_serves_to_others_is_called_by_known_names_only(closed: str) -> None
             answer = client.get("/api/pictures", headers={"Host": host})
             assert answer.status_code == 421
             assert "--allow-host" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("host", "client"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9%eth0", "2001:db8:1:2::/64"),
+        ("::1", "::1"),
+        ("testclient", "testclient"),
+        ("", ""),
+    ],
+)
+def test_a_client_is_told_by_what_addresses_it_can_choose(host: str, client: str) -> None:
+    assert client_at(host) == client

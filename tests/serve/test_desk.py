@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import pytest
 
 from pcdnet.serve import desk as module
-from pcdnet.serve.desk import Desk, Gone, Large
+from pcdnet.serve.desk import CLIENT, Desk, Gone, Large
 from pcdnet.serve.refusal import Refusal
 
 Message = dict[str, Any]
@@ -105,6 +107,68 @@ def test_a_thread_whose_client_has_gone_is_free_when_its_work_is_done() -> None:
         assert not desk.idle
         event.set()
         assert await second
+        await until(lambda: desk.idle)
+
+    run(law)
+
+
+def asked_by(client: str, asked: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """A request of somebody."""
+    context = copy_context()
+    context.run(CLIENT.set, client)
+    return asyncio.get_running_loop().create_task(asked, context=context)
+
+
+def test_clients_have_their_turns_one_after_the_other_however_much_each_asks_for() -> None:
+    async def law(desk: Desk, event: threading.Event) -> None:
+        done: list[str] = []
+        held = asyncio.ensure_future(desk.do(lambda: event.wait(5), stays))
+        await asyncio.sleep(0.01)
+        waiting = []
+        for name in ("a1", "a2", "a3", "a4", "b1", "c1", "b2"):
+            waiting.append(asked_by(name[0], desk.do(partial(done.append, name), stays)))
+            await asyncio.sleep(0.001)
+        event.set()
+        await asyncio.gather(held, *waiting)
+        assert done == ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]
+        await until(lambda: desk.idle)
+
+    run(law)
+
+
+def test_a_full_queue_of_one_client_has_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING", 4)
+
+    async def law(desk: Desk, event: threading.Event) -> None:
+        held = asyncio.ensure_future(desk.do(lambda: event.wait(5), stays))
+        await asyncio.sleep(0.01)
+        greedy = [asked_by("a", desk.do(lambda n=n: n, stays)) for n in range(4)]  # type: ignore[misc]
+        await asyncio.sleep(0.01)
+        modest = [asked_by(name, desk.do(lambda: "done", stays)) for name in "bc"]
+        await asyncio.sleep(0.01)
+        assert [one.done() for one in greedy] == [False, False, True, True]
+        assert [isinstance(one.exception(), Refusal) for one in greedy[2:]] == [True] * 2
+        with pytest.raises(Refusal, match="too many requests are waiting"):
+            await asked_by("b", desk.do(lambda: None, stays))  # it would have as many as the greedy one
+        event.set()
+        assert await asyncio.gather(held, *greedy[:2], *modest) == [True, 0, 1, "done", "done"]
+        await until(lambda: desk.idle)
+
+    run(law)
+
+
+def test_who_leaves_the_queue_leaves_nothing_there() -> None:
+    async def law(desk: Desk, event: threading.Event) -> None:
+        gone = asyncio.Event()
+        held = asyncio.ensure_future(desk.do(lambda: event.wait(5), stays))
+        await asyncio.sleep(0.01)
+        left = [asked_by("a", desk.do(lambda: None, leaves(gone))) for _ in range(3)]
+        await asyncio.sleep(0.01)
+        gone.set()
+        assert [type(each) for each in await asyncio.gather(*left, return_exceptions=True)] == [Gone] * 3
+        event.set()
+        await held
+        assert await desk.do(lambda: "again", stays) == "again"
         await until(lambda: desk.idle)
 
     run(law)

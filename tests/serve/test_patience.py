@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import time
@@ -10,10 +11,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
+from h11 import NEED_DATA, PAUSED, RemoteProtocolError
 from httpx import Client
 
 from pcdnet.serve import patience
-from pcdnet.serve.patience import PatientProtocol
+from pcdnet.serve.patience import PatientProtocol, TerseConnection
 
 SHORT = 0.4
 HEAD = (
@@ -114,6 +116,10 @@ TOO_MUCH = {
     "bytes of a head": SMALL + b"a: " + b"b" * (16 << 10) + b"\r\n\r\n",
     "a second head": SMALL + b"\r\n" + SMALL + b"a:\r\n" * 101 + b"\r\n",
     "digits": HEAD.replace(b"100000", b"9" * 5000),
+    "chunks": CHUNKED + b"1\r\nx\r\n" * 20_000,
+    "chunks of a body that nobody wants": CHUNKED.replace(b"/api/render", b"/nowhere") + b"1\r\nx\r\n" * 20_000,
+    "lines after a body": CHUNKED + b"0\r\n" + b"a:\r\n" * 50_000 + b"\r\n",
+    "two lengths": CHUNKED.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n") + b"0\r\n\r\n",
     "no chunk": CHUNKED + b"zz\r\n",
     "no chunk of a body that nobody wants": CHUNKED.replace(b"/api/render", b"/nowhere"),
 }
@@ -136,6 +142,26 @@ def test_who_sends_what_takes_long_to_read_is_cut_off(
         assert "; " in json.loads(last.partition(b"\r\n\r\n")[2])["error"]
     assert not caplog.records
     assert capfd.readouterr().err == ""
+
+
+def read_by(connection: TerseConnection, sent: bytes) -> int:
+    """How many parts of requests are read of what is sent, until that is too much."""
+    connection.receive_data(sent)
+    for count in itertools.count():
+        try:
+            if connection.next_event() in (NEED_DATA, PAUSED):
+                return count
+        except RemoteProtocolError:
+            return count
+    raise AssertionError
+
+
+def test_a_chunk_must_be_worth_the_time_that_it_takes() -> None:
+    crumbs = [b"1\r\nx\r\n" * 9999, b"7f\r\n%b\r\n" % bytes(127) * 9999]
+    assert [read_by(TerseConnection(), CHUNKED + each) for each in crumbs] == [258, 509]
+    for size in (256, 1000):
+        chunk = b"%x\r\n%b\r\n" % (size, bytes(size))
+        assert read_by(TerseConnection(), CHUNKED + 9999 * chunk) == 1 + 9999
 
 
 def test_a_body_in_pieces_of_a_usual_size_is_read(client: Client) -> None:
@@ -162,6 +188,21 @@ def test_who_takes_no_answers_makes_room_for_others(site: str, client: Client, m
         for _ in range(3):
             with Client(base_url=site) as other:
                 assert other.get("/api/pictures").status_code == 200
+
+
+def test_the_client_with_most_connections_makes_room(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "MOST_CONNECTIONS", 8)
+    where = urlsplit(site)
+    place = where.hostname or "", where.port or 0
+    with ExitStack() as stack:
+        first = [stack.enter_context(socket.create_connection(place, 5, ("127.0.0.2", 0))) for _ in range(2)]
+        first[0].sendall(b"GET / HT")
+        greedy = [stack.enter_context(socket.create_connection(place, 5, ("127.0.0.3", 0))) for _ in range(20)]
+        until_closed(greedy[12])
+        for connection in first:
+            connection.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
 
 
 def test_idle_connections_make_room_for_others(site: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

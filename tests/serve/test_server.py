@@ -90,3 +90,12 @@ def test_it_ends_soon_and_quietly_whoever_is_waiting(run: Path) -> None:
         assert process.returncode == 0
         answers = [one.result().status_code for one in sent if one.exception() is None]
         assert set(answers) <= {200, 503}
+
+
+def test_nothing_that_a_stranger_sends_is_logged(
+    client: httpx.Client, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    assert client.post("/api/decompose", content=b"{no form", headers=kind).status_code == 400
+    assert not caplog.records
+    assert capfd.readouterr().err == ""

@@ -91,17 +91,20 @@ def test_masks_that_are_not_learned_are_shapeless_and_counted_by_their_objects()
     assert figures.of_shapeless == 1
 
 
-def test_pairs_that_are_nearly_the_same_are_named() -> None:
-    noise = 0.1 * torch.rand(PROTOTYPES.shape[1:], generator=torch.Generator().manual_seed(0))
-    shades = torch.stack([PROTOTYPES[0], (PROTOTYPES[0] - noise).clamp(0, 1)])
-    config = dataclasses.replace(Config.preset("tetrominoes").model, num_prototypes=2)
-    model = PCDNet.from_bank(PrototypeBank(shades, MASKS[[0, 0]]), config)
+def test_prototypes_that_stand_for_one_kind_are_named_and_so_are_those_that_nothing_needs() -> None:
+    rows = torch.linspace(-1, 1, PROTOTYPES.shape[1])[:, None]
+    shades = [(0.6 * PROTOTYPES[0] * (1 + slope * rows)).clamp(0, 1) for slope in np.linspace(-0.9, 0.9, 21)]
+    config = dataclasses.replace(Config.preset("tetrominoes").model, num_prototypes=3)
+    model = PCDNet.from_bank(
+        PrototypeBank(torch.stack([shades[5], shades[15], PROTOTYPES[7]]), MASKS[[0, 0, 7]]), config
+    )
     images = np.stack([255 * (shade * MASKS[0]).numpy() for shade in shades])[..., None].repeat(3, axis=-1)
     images = np.pad(images, ((0, 0), (5, 5), (5, 5), (0, 0))).round().astype(np.uint8)
     figures = diagnose(model, images)
-    assert figures.in_use == 2
+    assert (figures.in_use, figures.unused) == (2, (2,))
     assert figures.alike == ((0, 1),)
-    assert diagnose(model, images[:1]).alike == ()  # the other is not in use
+    assert diagnose(model, images[[5, 15]]).alike == ()  # what lies at its own prototype is another kind
+    assert diagnose(model, images[:6]).alike == ()  # the other is not in use
 
 
 def test_at_most_so_many_images_are_looked_at_spread_over_all() -> None:

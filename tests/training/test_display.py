@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from pcdnet.training import display
-from pcdnet.training.display import TrainingDisplay, clock, line
+from pcdnet import progress as telling
+from pcdnet.progress import clock
+from pcdnet.training.display import TrainingDisplay, line
 from pcdnet.training.evaluation import Evaluation
 from pcdnet.training.loop import Progress
 from pcdnet.training.reset import Event
@@ -87,7 +88,7 @@ def test_without_a_terminal_lines_come_every_few_seconds(
 ) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "0")
     now = 1000.0
-    monkeypatch.setattr("pcdnet.training.display.time.monotonic", lambda: now)
+    monkeypatch.setattr("pcdnet.progress.time.monotonic", lambda: now)
     with TrainingDisplay() as show:
         for step in range(1, 1001):
             now += 0.1
@@ -95,4 +96,4 @@ def test_without_a_terminal_lines_come_every_few_seconds(
     steps = [int(text.split()[1]) for text in capsys.readouterr().err.splitlines()]
     assert steps[0] == 1
     assert steps[-1] == 1000
-    assert len(steps) == pytest.approx(100 / display.SECONDS, abs=2)
+    assert len(steps) == pytest.approx(100 / telling.SECONDS, abs=2)

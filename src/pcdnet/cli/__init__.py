@@ -26,11 +26,12 @@ from pcdnet.cli.evaluate import Evaluate
 from pcdnet.cli.export import Export
 from pcdnet.cli.figure import DrawFigure
 from pcdnet.cli.gather import Gather
-from pcdnet.cli.help import as_plain_help, essentials, overview, unknown_command, wants_the_essentials
+from pcdnet.cli.help import as_plain_help, helped, overview, unknown_command, wants_help
 from pcdnet.cli.hide import Hide
 from pcdnet.cli.learn_again import LearnAgain
 from pcdnet.cli.merge import Merge
 from pcdnet.cli.models import Models
+from pcdnet.cli.push import Push
 from pcdnet.cli.report import WriteReport
 from pcdnet.cli.runs import Runs
 from pcdnet.cli.serve import Serve
@@ -40,6 +41,7 @@ from pcdnet.cli.train import Train, with_defaults, with_new_names
 from pcdnet.cli.tune import Tune
 from pcdnet.data.notes import printable
 from pcdnet.errors import Interrupted, PcdnetError
+from pcdnet.progress import phase, shown
 from pcdnet.training.launch import present_rank
 
 
@@ -66,10 +68,13 @@ COMMANDS: dict[str, type[Command]] = {
     "learn-again": LearnAgain,
     "models": Models,
     "export": Export,
+    "push": Push,
     "bench": Bench,
     "data": Data,
 }
 """Every command, by its name."""
+LIGHT = {"runs", "gather", "data"}
+"""Commands that need no torch, whose import takes longer than anybody waits without a word."""
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 """What the system says of disks that are full, failing or not to be written."""
 
@@ -127,7 +132,13 @@ def run(arguments: Sequence[str]) -> int | None:
         return None
     if mistake := unknown_command(arguments[0], COMMANDS):
         return _complain(mistake, 2)
-    return parse(arguments).run()
+    with shown():
+        with phase("starting"):
+            command = parse(arguments)
+        if arguments[0] not in LIGHT and "torch" not in sys.modules:
+            with phase("loading PyTorch", at_once=True):
+                import torch  # noqa: F401
+        return command.run()
 
 
 def parse(arguments: Sequence[str]) -> Command:
@@ -135,10 +146,11 @@ def parse(arguments: Sequence[str]) -> Command:
     arguments = with_new_names(arguments)
     # What training's options default to depends on the preset, so it is looked up before tyro reads the rest.
     training = with_defaults(arguments[1:] if arguments[:1] == ["train"] else [])
-    if wants_the_essentials(arguments):
-        training = essentials(training)
+    commands: dict[str, type] = {**COMMANDS, "train": training}
+    if wants_help(arguments) and arguments[0] in commands:
+        commands[arguments[0]] = helped(arguments[0], commands[arguments[0]], arguments)
     command: Command = tyro.extras.subcommand_cli_from_dict(
-        {**COMMANDS, "train": training},
+        commands,
         prog="pcdnet",
         description="Find the repeating objects in images without labels, and explain every image as a stack of them.",
         args=as_plain_help(arguments),

@@ -23,8 +23,8 @@ RunArgument = Annotated[
     tyro.conf.Positional[Path],
     tyro.conf.arg(
         metavar="RUN",
-        help="Folder of a run, as `pcdnet train --out` makes it, or the name of a trained model, as `pcdnet models` "
-        "lists them.",
+        help="Folder of a run, as `pcdnet train --out` makes it, the name of a trained model, as `pcdnet models` lists "
+        "them, or hf:OWNER/NAME for one of the Hugging Face Hub.",
     ),
 ]
 TrainingData = Annotated[
@@ -73,7 +73,8 @@ Minutes = Annotated[
     float | None,
     tyro.conf.arg(
         metavar="FLOAT",
-        help="Time for training, to which its schedule is compressed.",
+        help="Time for everything from the command's start to its verdict, about, to which the schedule of training is "
+        "compressed; with --resume that of the earlier parts counts, too.",
         help_behavior_hint="(default: as long as it takes)",
     ),
 ]

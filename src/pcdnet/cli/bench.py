@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 from pcdnet.cli.arguments import Device, RunArgument, RunData
+from pcdnet.progress import phase
 
 BATCH, REPEATS, SECONDS = 64, 7, 20.0
 
@@ -34,12 +35,15 @@ class Bench:
         run = RunFolder.open(self.folder)
         model = run.load_model(self.device)
         images = np.asarray(run.held_out(self.data, count=BATCH).images)
-        objects = sum(map(len, model.decompose_all(images))) / len(images)  # it warms up, too
+        with phase("warming up"):
+            objects = sum(map(len, model.decompose_all(images))) / len(images)
         taken: list[float] = []
-        while len(taken) < REPEATS and (not taken or sum(taken) < SECONDS):
-            start = time.perf_counter()
-            model.decompose_all(images)
-            taken.append(time.perf_counter() - start)
+        with phase("measuring") as now:
+            while len(taken) < REPEATS and (not taken or sum(taken) < SECONDS):
+                start = time.perf_counter()
+                model.decompose_all(images)
+                taken.append(time.perf_counter() - start)
+                now(f"{len(taken)} of {REPEATS}", len(taken) / REPEATS)
         speed = len(images) / statistics.median(taken)
         if self.json:
             figures = {"images_per_second": speed, "objects_per_image": objects, "batch": len(images)}
@@ -47,3 +51,4 @@ class Bench:
         else:
             print(f"{speed:,.0f} images/s  {objects:.2f} objects per image")
             print(f"the median of {len(taken)} batches of {len(images)} images on {self.device}")
+            print(f"next: pcdnet decompose {self.folder} PATH... --out results")

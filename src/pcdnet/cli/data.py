@@ -10,6 +10,7 @@ import tyro
 
 from pcdnet.data.sources import GENERATED, is_generated, usable, usual_preset
 from pcdnet.errors import PcdnetError
+from pcdnet.progress import phase
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,8 @@ class Data:
             raise PcdnetError(f"{self.source!r} cannot be made here; use {usable(GENERATED)}")
         checked_target(self.out, force=self.force)
         scenes = open_data(self.source, count=self.count, seed=self.seed)
-        save_scenes(scenes, self.out, force=self.force)
+        with phase(f"writing {self.out.name}"):
+            save_scenes(scenes, self.out, force=self.force)
         preset = usual_preset(self.source)
         print(f"wrote {self.out}: {len(scenes)} {scenes.name}")
         print(f"next: pcdnet train {f'--preset {preset} ' if preset else ''}--data {self.out} --out runs/first")

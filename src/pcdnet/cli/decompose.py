@@ -118,8 +118,10 @@ class Decompose:
         print(f"\nwrote {self.out}: {' '.join(files)}")
         if part is not None:
             print(f"shard {part} is done   next, with all {part.count}: pcdnet gather DIR... --out DIR")
+        else:
+            print(f"next: open them, or pcdnet serve {self.folder} to see and edit what is found")
         if done.failed:
             raise PcdnetError(
-                f"{len(done.failed)} of {done.inputs} files could not be used, as reported above; "
+                f"{len(done.failed)} of {done.inputs} files could not be used, or not in full, as reported above; "
                 f"the results of the others are in {self.out}"
             )

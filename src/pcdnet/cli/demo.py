@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pcdnet.errors import PcdnetError
+from pcdnet.progress import began, phase
 
 SHOWN = 8
 
@@ -21,7 +22,7 @@ class Demo:
     """Seed of everything random."""
 
     minutes: float = 3.0
-    """Time for training; less is quicker and worse."""
+    """Time for all of it, about; less is quicker and worse."""
 
     def run(self) -> None:
         """Run the command."""
@@ -41,16 +42,25 @@ class Demo:
         out = folder(self.out)
         changes = {"train.seed": self.seed}
         with stop_on_signal() as stop:
-            model = fit("tetrominoes", changes=changes, out=out / "run", force=True, minutes=self.minutes, stop=stop)
+            model = fit(
+                "tetrominoes",
+                changes=changes,
+                out=out / "run",
+                force=True,
+                minutes=self.minutes,
+                stop=stop,
+                began=began(),
+                reported=1000,
+            )
         run = RunFolder.open(out / "run")
         page = report(run, seed=TEST_SEED + self.seed)
         fresh = np.asarray(run.held_out(count=SHOWN, seed=TEST_SEED + self.seed).images)
-        figures = {
-            out / "decompositions.png": decomposition_sheet(fresh.astype("float32") / 255, model.decompose_all(fresh)),
-            out / "prototypes.png": prototype_sheet(model.bank().to_numpy()),
-        }
-        for path, figure in figures.items():
-            save_figure(figure, path)
+        with phase("drawing scenes and prototypes"):
+            scenes = decomposition_sheet(fresh.astype("float32") / 255, model.decompose_all(fresh))
+            bank = prototype_sheet(model.bank().to_numpy())
+            figures = {out / "decompositions.png": scenes, out / "prototypes.png": bank}
+            for path, figure in figures.items():
+                save_figure(figure, path)
         print(table(f"learned from generated scenes, scored on {page.data}", page.scores))
         print(f"\nwrote {', '.join(map(str, figures))} and {page.path}")
         print("next: look at them, then use the run, or train one of your own:")

@@ -56,6 +56,11 @@ class Evaluate(ViewOptions):
             print(json.dumps(as_json(scores)))
         else:
             print(table(printable(f"{self.folder} on {scenes.name}"), scores))
+            print(
+                printable(
+                    f"\nnext: pcdnet report {self.folder}, to look at the scenes and prototypes behind the scores"
+                )
+            )
 
 
 def as_json(scores: Evaluation) -> dict[str, Any]:

@@ -53,6 +53,7 @@ class Export:
             print("it chooses greedily: refinement is not in the file")
         print(_checked(written.parity))
         kind = "grey" if model.config.channels == 1 else "RGB"
+        print("next: use it in any program, for example")
         print(EXAMPLE.format(name=str(self.onnx), shape=written.shape, kind=kind))
 
 

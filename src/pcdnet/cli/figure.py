@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from pcdnet.cli.arguments import Device, RunArgument, RunData, ViewOptions
+from pcdnet.progress import phase
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,5 +50,6 @@ class DrawFigure(ViewOptions):
             view=self.view(),
             device=self.device,
         )
-        save_figure(drawn, self.out)
-        print(f"wrote {self.out}")
+        with phase(f"drawing {self.out.name}"):
+            save_figure(drawn, self.out)
+        print(f"wrote {self.out}   next: look at it; pcdnet report {self.folder} shows all of the run")

@@ -35,9 +35,9 @@ class Gather:
         done = gather(self.paths, self.out, force=self.force)
         print(done.summary.text())
         files = [f"{path.name}/" if path.is_dir() else path.name for path in done.files]
-        print(f"\nwrote {self.out}: {' '.join(files)}")
+        print(f"\nwrote {self.out}: {' '.join(files)}   next: open them")
         if done.failed:
             raise PcdnetError(
-                f"{len(done.failed)} of {done.inputs} files could not be used, as reported when the shards were made; "
-                f"the results of the others are in {self.out}"
+                f"{len(done.failed)} of {done.inputs} files could not be used, or not in full, as reported "
+                f"when the shards were made; the results of the others are in {self.out}"
             )

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import difflib
+import inspect
+import shutil
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, get_type_hints
+from contextlib import suppress
+from itertools import pairwise
+from typing import Annotated, Any, get_type_hints
 
 import tyro
 
@@ -23,6 +29,7 @@ TASKS: dict[str, dict[str, str]] = {
         "decompose": "pcdnet decompose runs/mine new.png --out results --format coco",
         "gather": "pcdnet gather parts/0 parts/1 --out results",
         "export": "pcdnet export runs/mine --onnx mine.onnx",
+        "push": "pcdnet push runs/mine me/coins",
     },
     "look": {
         "report": "pcdnet report runs/mine",
@@ -39,16 +46,18 @@ TASKS: dict[str, dict[str, str]] = {
     },
 }
 """Every command with an example, by what it is for."""
-ESSENTIAL = frozenset(
-    {
-        *("out", "data", "preset", "seed", "minutes", "resume", "force", "device", "json", "resize", "tiles"),
-        *("model.num_prototypes", "model.prototype_size", "model.max_objects", "train.steps"),
-    }
+USUAL = (
+    *("data", "out", "preset", "minutes", "seed", "resume", "force"),
+    *("resize", "tiles", "device", "json"),
+    *("model.num_prototypes", "model.prototype_size", "model.max_objects", "train.steps"),
 )
-"""The options of training that people use; `--help-all` shows the others, too."""
+"""The options of training that people use, in the order in which they are shown; `--help-all` shows the others, too."""
 ALL = "--help-all"
 """Asks for the help of all options."""
-HIDDEN: Any = tyro.conf.Suppress
+ASKING = {"--help", "-h", ALL}
+"""What asks for help."""
+WIDEST, INDENT = 120, 15
+"""Columns that help takes at most, and those before what a command does."""
 
 
 def overview(commands: Mapping[str, type]) -> str:
@@ -62,7 +71,9 @@ def overview(commands: Mapping[str, type]) -> str:
         lines += ["", f"{task}:"]
         for name, example in examples.items():
             purpose = " ".join((commands[name].__doc__ or "").partition("\n\n")[0].split())
-            lines += [f"  {name:<13}{purpose}", f"  {'':<13}  {example}"]
+            first, *others = textwrap.wrap(purpose, min(WIDEST, shutil.get_terminal_size().columns) - INDENT)
+            lines += [f"  {name:<{INDENT - 2}}{first}", *(" " * INDENT + line for line in others)]
+            lines += [" " * INDENT + f"  {example}"]
     lines += ["", "`pcdnet COMMAND --help` shows the options of one; `pcdnet --version` the version."]
     return "\n".join(lines)
 
@@ -76,9 +87,9 @@ def unknown_command(word: str, commands: Collection[str]) -> str | None:
     return f"there is no command {word!r:.60}; {cure}{'?' if near else ''} (`pcdnet --help` shows what each does)"
 
 
-def wants_the_essentials(arguments: Sequence[str]) -> bool:
-    """Whether the help of a command is asked for, and not all of it."""
-    return ALL not in arguments and bool({"--help", "-h"} & set(arguments))
+def wants_help(arguments: Sequence[str]) -> bool:
+    """Whether the help of a command is asked for, all of it or the usual options."""
+    return bool(ASKING & set(arguments))
 
 
 def as_plain_help(arguments: Sequence[str]) -> list[str]:
@@ -86,28 +97,50 @@ def as_plain_help(arguments: Sequence[str]) -> list[str]:
     return ["--help" if word == ALL else word for word in arguments]
 
 
-def essentials(command: type, *, within: str = "") -> type:
-    """The command with none but the essential options, to show the help of."""
-    hints, hidden = get_type_hints(command, include_extras=True), []
-    for field in dataclasses.fields(command):
-        path = within + field.name
-        if any(name.startswith(f"{path}.") for name in ESSENTIAL):
-            part: Any = essentials(hints[field.name], within=f"{path}.")
-            given = field.default if field.default is not dataclasses.MISSING else hints[field.name]()
-            hidden.append((field.name, part, dataclasses.field(default=part(**_values(given)))))
-        elif path not in ESSENTIAL:
-            hidden.append((field.name, HIDDEN[hints[field.name]], _optional(field)))
-    made = dataclasses.make_dataclass(command.__name__, hidden, bases=(command,), frozen=True, kw_only=True)
-    made.__doc__ = command.__doc__ if within else f"{command.__doc__}\n\nThese are the usual options; {ALL} shows all."
+def helped(name: str, command: type, arguments: Sequence[str]) -> type:
+    """The command as its help shows it: the usual options first, or alone, and every sentence in one piece."""
+    few = name == "train" and ALL not in arguments
+    made = _shown(command, few=few)
+    examples = [example for task in TASKS.values() for other, example in task.items() if other == name]
+    usual = f"These are the usual options; {ALL} shows all." if few else ""
+    paragraphs = [(command.__doc__ or "").strip(), *(f"Example: {example}" for example in examples), usual]
+    made.__doc__ = "\n\n".join(filter(None, paragraphs))
     return made
 
 
-def _values(given: Any) -> dict[str, Any]:
-    return {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
+def _shown(command: type, *, few: bool, within: str = "") -> type:
+    hints, sentences = get_type_hints(command, include_extras=True), _sentences(command)
+    places = {path: place for place, path in enumerate(USUAL)}
+    shown: list[tuple[str, Any, Any]] = []
+    for field in sorted(dataclasses.fields(command), key=lambda each: places.get(within + each.name, len(places))):
+        path, hint = within + field.name, hints[field.name]
+        if few and not any(name == path or name.startswith(f"{path}.") for name in USUAL):
+            continue
+        if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+            part = _shown(hint, few=few, within=f"{path}.")
+            given = field.default if field.default is not dataclasses.MISSING else hint()
+            values = {each.name: getattr(given, each.name) for each in dataclasses.fields(part)}
+            shown.append((field.name, part, dataclasses.field(default=part(**values))))
+            continue
+        if field.name in sentences:
+            # A type that is made here is none that a checker could know.
+            hint = Annotated[hint, tyro.conf.arg(help=sentences[field.name])]
+        shown.append((field.name, hint, dataclasses.field(default=field.default)))
+    made = dataclasses.make_dataclass(command.__name__, shown, frozen=True, kw_only=True)
+    made.__doc__ = command.__doc__
+    return made
 
 
-def _optional(field: dataclasses.Field[Any]) -> Any:
-    """The field anew, as a subclass has it."""
-    if field.default_factory is not dataclasses.MISSING:
-        return dataclasses.field(default_factory=field.default_factory)
-    return dataclasses.field(default=field.default)
+def _sentences(command: type) -> dict[str, str]:
+    """What the docstrings of the fields say, each in one line."""
+    found: dict[str, str] = {}
+    for owner in reversed(command.__mro__[:-1]):
+        with suppress(OSError, TypeError):  # it was made, and has no source
+            (tree,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+            assert isinstance(tree, ast.ClassDef)
+            for field, words in pairwise(tree.body):
+                if isinstance(field, ast.AnnAssign) and isinstance(words, ast.Expr):
+                    name, value = field.target, words.value
+                    if isinstance(name, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+                        found[name.id] = " ".join(value.value.split())
+    return found

@@ -71,7 +71,7 @@ class LearnAgain:
         from pcdnet.run import RunFolder
 
         run = RunFolder.open(self.folder)
-        run.check_own()
+        run.check_changeable()
         if sum((self.adopt_only, self.discard, self.restore, self.adopt)) > 1:
             raise PcdnetError("only one of --adopt, --adopt-only, --discard and --restore can be done at a time")
         if self.adopt_only or self.discard or self.restore:

@@ -40,4 +40,4 @@ class Merge:
         names = RunFolder.open(self.folder).merge(self.prototypes, self.name)
         name = names[self.prototypes[0]]
         *most, last = [str(prototype) for prototype, other in enumerate(names) if other == name]
-        print(f"prototypes {', '.join(most)} and {last} are one kind now: {name}")
+        print(f"prototypes {', '.join(most)} and {last} are one kind now: {name}   next: pcdnet report {self.folder}")

@@ -29,20 +29,20 @@ class Models:
     name: Name = None
 
     out: Copy = None
-    """Copy the model that is named into a folder, to name or merge its prototypes there."""
+    """Copy the model that is named into a folder, to name or merge its prototypes there; one of the Hub, too."""
 
     json: bool = False
     """Print one JSON object instead: every model's card by its name."""
 
     def run(self) -> None:
         """Run the command."""
-        known = models()
-        if self.name is not None and self.name not in known:
+        if self.name is not None and self.name not in NAMES and not self._copies_from_hub():
             raise PcdnetError(f"there is no trained model {self.name!r:.60}; use one of {', '.join(NAMES)}")
         if self.out is not None:
             if self.name is None:
                 raise PcdnetError(f"one model is copied at a time, and none was named; name one of {', '.join(NAMES)}")
             return self._copied(self.name, self.out)
+        known = models()
         if self.json:
             print(json.dumps({name: card.to_dict() for name, card in known.items() if self.name in (None, name)}))
         elif self.name is None:
@@ -51,6 +51,11 @@ class Models:
         else:
             print(details(known[self.name]))
         return None
+
+    def _copies_from_hub(self) -> bool:
+        from pcdnet.hub import is_address
+
+        return self.out is not None and is_address(self.name)
 
     def _copied(self, name: str, out: Path) -> None:
         from pcdnet.run import RunFolder

@@ -25,3 +25,5 @@ class Runs:
 
         found = runs(self.folder)
         print(json.dumps(found.to_dict()) if self.json else found)
+        if not self.json and found.runs:
+            print(f"\nnext: pcdnet report {found.runs[0].path}")

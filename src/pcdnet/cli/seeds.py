@@ -37,7 +37,7 @@ def train_side_by_side(command: Train) -> int:
         print("\n".join(map(json.dumps, told)))
     else:
         print(_table(plan))
-        print(f"wrote {plan.out}   next: pcdnet runs {plan.out}, or pcdnet eval {plan.run(plan.seeds[0])}")
+        print(f"wrote {plan.out}   next: pcdnet runs {plan.out}, or pcdnet report {plan.run(plan.seeds[0])}")
     failed = [each["seed"] for each in told if each["error"]]
     if failed:
         raise PcdnetError(

@@ -15,6 +15,7 @@ import tyro
 
 from pcdnet.cli.arguments import Device, RunData
 from pcdnet.errors import PcdnetError
+from pcdnet.progress import phase
 
 NEEDED = ("fastapi", "uvicorn", "python_multipart")
 """Packages that nothing but this command needs."""
@@ -61,8 +62,9 @@ class Serve:
         missing = [name for name in NEEDED if find_spec(name) is None]
         if missing:
             raise PcdnetError(f"`pcdnet serve` needs {missing[0]}, which is missing; run: pip install 'pcdnet[serve]'")
-        from pcdnet.serve.access import TOKEN_VARIABLE, Token, is_local, known_hosts
-        from pcdnet.serve.server import address, bind, make_server
+        with phase("loading the server"):
+            from pcdnet.serve.access import TOKEN_VARIABLE, Token, is_local, known_hosts
+            from pcdnet.serve.server import address, bind, make_server
 
         secret = self.token or os.environ.get(TOKEN_VARIABLE) or None
         token, hosts = None if secret is None else Token(secret), known_hosts(self.host, self.allow_host)
@@ -96,6 +98,8 @@ class Serve:
         from pcdnet.serve.workbench import Workbench
 
         workbench = Workbench.for_run(RunFolder.open(self.folder), self.data, self.device)
+        with phase("trying the search"):  # so that nobody waits in the browser for what is compiled once
+            workbench.warm_up()
         if workbench.pictures is None:
             print(f"note: {self.folder} has no images to begin with; name some with --data", file=sys.stderr)
         return create_app(workbench, **options)

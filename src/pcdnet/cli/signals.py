@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from threading import current_thread, main_thread
 from types import FrameType
 
+from pcdnet.progress import in_steps
+from pcdnet.training.launch import world_size
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -39,14 +42,14 @@ def interrupted_by_sigterm() -> Iterator[None]:
 
 @contextmanager
 def stop_on_signal(*, quiet: bool = False) -> Iterator[Callable[[], bool]]:
-    """Give a function that tells whether the work should end; within the block the first signal only asks for it.
+    """Give a function that tells whether the work should end; in steps the first signal only asks for it.
 
-    That is said on stderr, unless it is `quiet`.
+    That is said on stderr, unless it is `quiet`. What is not done in steps ends at once.
     """
     asked: list[int] = []
 
     def handle(number: int, _: FrameType | None) -> None:
-        if asked:
+        if asked or not (in_steps() or world_size() > 1):  # whose steps several processes make together
             raise KeyboardInterrupt
         asked.append(number)
         if quiet:

@@ -31,10 +31,12 @@ from pcdnet.config import RENAMED, RENAMED_VALUES, Config, LossConfig, ModelConf
 from pcdnet.data.notes import printable
 from pcdnet.data.sources import usual_preset
 from pcdnet.errors import Setting
+from pcdnet.progress import began
 
 if TYPE_CHECKING:
     from pcdnet.origin import Origin
     from pcdnet.run import RunFolder
+    from pcdnet.training.loop import Progress
     from pcdnet.training.verdict import Verdict
 
 FAILED = 3
@@ -116,7 +118,14 @@ class Train(ViewOptions):
         from pcdnet.training.verdict import kept_verdict
 
         data = "tetrominoes" if self.data is None and not self.resume else self.data
-        with board(self.out) if self.tensorboard else nullcontext() as watch, stop_on_signal() as stop:
+        steps: list[int] = []
+        with board(self.out) if self.tensorboard else nullcontext() as watching, stop_on_signal() as stop:
+
+            def watch(progress: Progress) -> None:
+                steps.append(progress.step)
+                if watching is not None:
+                    watching(progress)
+
             try:
                 fit(
                     data,
@@ -130,20 +139,27 @@ class Train(ViewOptions):
                     device=self.device,
                     watch=watch,
                     stop=stop,
+                    began=began(),
+                    reported=REPORTED,
                 )
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(
                     f"stopped at once; go on from where it was last saved: pcdnet train --resume --out {self.out}"
+                    if steps or self.resume or ((self.out / "origin.json").is_file() and not self.force)
+                    else "stopped before the first step, so there is nothing to go on from; give the command again"
                 ) from None
         run = RunFolder.open(self.out)
-        scores, verdict = report(run, count=REPORTED, device=self.device).scores, kept_verdict(run)
+        try:
+            scores, verdict = report(run, count=REPORTED, device=self.device).scores, kept_verdict(run)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"stopped when all was learned; next: pcdnet report {self.out}") from None
         assert verdict is not None, "training ends with a verdict"
         if self.json:
             print(json.dumps(as_json(run, verdict)))
         else:
             print(f"held-out scenes  {scores}")
             print("\n".join(map(printable, self.words(verdict, run.origin))))
-            print(printable(f"wrote {self.out}   next: pcdnet eval {self.out}, or pcdnet serve {self.out}"))
+            print(printable(f"wrote {self.out}   next: pcdnet report {self.out}, or pcdnet serve {self.out}"))
         return FAILED if verdict.verdict == "failed" else 0
 
     def words(self, verdict: Verdict, origin: Origin) -> list[str]:

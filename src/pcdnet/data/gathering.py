@@ -14,11 +14,12 @@ from jaxtyping import Int32, Num, UInt8
 
 from pcdnet.data.intake import Header
 from pcdnet.data.keeping import Keep, most_in_memory, stamp
-from pcdnet.data.notes import some, to_stderr
+from pcdnet.data.notes import printable, some, to_stderr
 from pcdnet.data.tiles import chosen_side, cut, tile_boxes, tile_names
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.pixels import Images
+from pcdnet.progress import counting
 from pcdnet.scene import Boxes, Scenes
 
 Pictures = Callable[[], Iterable[tuple[str, Num[np.ndarray, "_ _ _"]]]]
@@ -59,11 +60,12 @@ def gather(pictures: Pictures, headers: Mapping[str, Header], view: View, folder
     that are smaller than a tile are skipped and reported.
     """
     sizes: dict[str, tuple[int, int]] = {}
+    reading = printable(f"reading {folder}")
     channels = 1 if view.grey else max(header.channels for header in headers.values())
     claimed = {name: view.size(header.size, str(folder / name)) for name, header in headers.items()}
 
     def seen() -> Iterator[UInt8[np.ndarray, "_ _ _"]]:
-        for name, pixels in pictures():
+        for name, pixels in counting(pictures(), len(headers), reading):
             sizes[name] = pixels.shape[:2]
             yield view.image(pixels, str(folder / name))
 
@@ -96,7 +98,7 @@ def _kept(
         there: list[str] = []
 
         def seen() -> Iterator[UInt8[np.ndarray, "_ _ _"]]:
-            for name, pixels in pictures():
+            for name, pixels in counting(pictures(), len(headers), printable(f"decoding {folder}")):
                 image = view.image(pixels, str(folder / name))
                 if image.shape[:2] != shape[1:3]:
                     _one_size(folder, {**dict.fromkeys(headers, (shape[1], shape[2])), name: image.shape[:2]})

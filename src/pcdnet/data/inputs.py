@@ -20,8 +20,9 @@ import numpy as np
 from jaxtyping import Num
 
 from pcdnet.data import folder, pictures, remote
+from pcdnet.data.notes import some
 from pcdnet.data.sources import FETCHED, FILES, PICTURE, STACK, Source, name_and_column, shards_in, source_of, usable
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import Incomplete, PcdnetError
 from pcdnet.files import expanded
 
 STDIN = "-"
@@ -59,7 +60,10 @@ class Input:
             return 1
 
     def images(self, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
-        """The images with their numbers, in the values of the file; of a video every `stride`-th."""
+        """The images with their numbers, in the values of the file; of a video every `stride`-th.
+
+        Incomplete is raised at the end if some of them cannot be read.
+        """
         if self.content is not None:
             yield 0, pictures.read_picture(io.BytesIO(self.content), name=self.name)
         else:
@@ -67,7 +71,9 @@ class Input:
             for number, image in self.source.images(self.path, stride=stride if self.source.strided else 1):
                 broken.discard(number)
                 yield number, image
-            pictures.report_broken(self.path, sorted(broken))
+            if broken:
+                numbers = some([str(number) for number in sorted(broken)])
+                raise Incomplete(f"{len(broken)} pages of {self.name} cannot be read ({numbers}); fix or remove them")
 
     def image_name(self, number: int) -> str:
         """The name of an image; in a file of many its number follows the file's."""

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
-from pcdnet.errors import PcdnetError
+from pcdnet.errors import Incomplete, PcdnetError
+
+T = TypeVar("T")
 
 Note = Callable[[str], None]
 """Takes one sentence; readers call it for what is odd but no mistake, a few damaged images of many for example."""
 
 
+LONGEST = 2000
+"""Characters of a text for a terminal at most; what strangers wrote may have millions."""
+
+
 def printable(text: str) -> str:
-    """The text for a terminal: what strangers wrote in names must neither break lines nor give commands."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    """The text for a terminal: what strangers wrote in names must neither break lines, give commands nor fill it."""
+    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    half = LONGEST // 2 - 3  # what is wrong stands at the beginning, and the cure at the end
+    return shown if len(shown) <= LONGEST else f"{shown[:half]} ... {shown[-half:]}"
 
 
 def to_stderr(message: str) -> None:
@@ -27,6 +36,14 @@ def some(names: Sequence[str], most: int = 3) -> str:
     """The first of many names, and how many more there are."""
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest
+
+
+def noted(things: Iterable[T]) -> Iterator[T]:
+    """The things of a file that can be read, for those who can do with fewer: what is missing is a note."""
+    try:
+        yield from things
+    except Incomplete as missing:
+        to_stderr(str(missing))
 
 
 @contextmanager

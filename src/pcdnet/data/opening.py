@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pcdnet.data import folder, remote
 from pcdnet.data.intake import Header, all_in_eight_bits, check_stack, check_type
-from pcdnet.data.notes import to_stderr
+from pcdnet.data.notes import noted, printable, to_stderr
 from pcdnet.data.sources import (
     FETCHED,
     GENERATED,
@@ -36,6 +36,7 @@ from pcdnet.data.values import MOST_IMAGES, value_range
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.pixels import PixelStore
+from pcdnet.progress import counting, phase
 from pcdnet.scene import Scenes
 
 MOST_SCENES = 2**31
@@ -60,6 +61,12 @@ def open_data(name: str | Path, *, count: int, seed: int, view: View = UNCHANGED
         raise PcdnetError(f"{count} scenes were asked for; give a count of at least 1")
     name = _here(name)
     source = _source(name)
+    with phase(printable(f"{'making' if source.generated else 'reading'} {name}")):
+        return _read(name, source, count, seed, view)
+
+
+def _read(name: str | Path, source: Source, count: int, seed: int, view: View) -> Scenes:
+    """Read or make the scenes."""
     if not source.generated:
         place = name if source.shards else _opened_part(Path(name))
         source = _source(place)
@@ -119,11 +126,14 @@ def training_view(
     they have more than LARGE pixels a side, or if they are to be `split` and are fewer than FEWEST; films and games
     never are.
     """
-    headers, images = _overview(data)
+    told = printable(str(data)) if isinstance(data, str | Path) else "the images"
+    with phase(f"looking through {told}"):
+        headers, images = _overview(data)
     deep = sum(header.deep for header in headers.values())
     if deep and view.values is None:
         stride = -(-deep // MOST_IMAGES) if deep == len(headers) else 1
-        low, high = value_range(image for number, image in images(stride) if headers[number].deep)
+        seen = counting(images(stride), deep if stride == 1 else None, "reading which values are black and white")
+        low, high = value_range(image for number, image in seen if headers[number].deep)
         to_stderr(f"{deep} images have more than 8 bits: in all of them {low:g} becomes black and {high:g} white")
         view = replace(view, values=(low, high))
     sizes = [view.size(header.size) for header in list(headers.values())[view.chosen(None)]]
@@ -150,7 +160,9 @@ def _overview(data: object) -> tuple[dict[int, Header], _Images]:
         place = path if source.shards else Path(path)
         headers = source.headers(place)
         last = max(headers, default=0)
-        return headers, lambda stride: takewhile(lambda pair: pair[0] <= last, source.images(place, stride=stride))
+        return headers, lambda stride: noted(
+            takewhile(lambda pair: pair[0] <= last, source.images(place, stride=stride))
+        )
     images = data.images if isinstance(data, Scenes) else data
     if isinstance(images, PixelStore):
         N, H, W, C = images.shape
@@ -204,7 +216,8 @@ def _here(name: str | Path) -> str | Path:
     """A name as it is or, of what is far away and cannot be read shard by shard, the copy that is fetched."""
     if not remote.is_remote(name) or _source(name).shards:
         return name
-    return remote.local(str(name), FETCHED)
+    with phase(printable(f"fetching {name}")):
+        return remote.local(str(name), FETCHED)
 
 
 def _source(name: str | Path) -> Source:

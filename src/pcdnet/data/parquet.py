@@ -15,7 +15,7 @@ from jaxtyping import Num
 
 from pcdnet.data import shards
 from pcdnet.data.intake import Header
-from pcdnet.data.notes import printable, readable, some
+from pcdnet.data.notes import Note, printable, readable, some
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Scenes
@@ -32,7 +32,7 @@ def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED) 
 
 
 def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
-    """Yield every `stride`-th picture with its number; those that cannot be read are skipped."""
+    """Yield every `stride`-th picture with its number; see `shards.images`."""
     return shards.images(path, KIND, stride=stride)
 
 
@@ -51,7 +51,7 @@ def count(path: str | Path) -> int:
     return total
 
 
-def encoded(path: Path, label: str, column: str | None) -> Iterator[tuple[str, bytes]]:
+def encoded(path: Path, label: str, column: str | None, _: Note) -> Iterator[tuple[str, bytes]]:
     """Yield the encoded pictures of a table with their rows; one that is missing or far too large is empty."""
     with _opened(path, label) as table:
         name, inner = _column(table.schema_arrow, label, column)

@@ -84,7 +84,10 @@ class Source:
         return found
 
     def images(self, path: str | Path, *, stride: int) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
-        """Every `stride`-th image of a file or folder with its number, one held at a time; values are as they lie."""
+        """Every `stride`-th image of a file or folder with its number, one held at a time; values are as they lie.
+
+        Incomplete is raised at the end if some of a file cannot be read.
+        """
         yield from self._module().images(path, stride=stride)
 
     def headers(self, path: str | Path) -> dict[int, Header]:

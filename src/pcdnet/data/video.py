@@ -18,11 +18,11 @@ from jaxtyping import UInt8
 
 from pcdnet.data.intake import MOST_PIXELS, check_memory
 from pcdnet.data.keeping import Keep, most_in_memory, stamp
-from pcdnet.data.notes import readable, to_stderr
+from pcdnet.data.notes import noted, readable
 from pcdnet.data.sources import VIDEOS
 from pcdnet.data.streaming import streamed
 from pcdnet.data.view import UNCHANGED, View
-from pcdnet.errors import PcdnetError, Setting
+from pcdnet.errors import Incomplete, PcdnetError, Setting
 from pcdnet.scene import Scenes
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def read(path: Path, *, limit: int | None = None, view: View = UNCHANGED) -> Sce
     if _would_fill_memory(path, limit, view):
         return _streamed(path, limit, view)
     found: dict[int, UInt8[np.ndarray, "H W C"]] = {}
-    for number, frame in islice(images(path, stride=view.stride), limit):
+    for number, frame in islice(noted(images(path, stride=view.stride)), limit):
         view.size(frame.shape[:2], f"frames of {path}")
         image = view.image(frame)
         H, W, C = next(iter(found.values()), image).shape
@@ -66,7 +66,7 @@ def _streamed(path: Path, limit: int | None, view: View) -> Scenes:
     """The same scenes where they would fill the memory."""
 
     def stream() -> Iterator[tuple[str, UInt8[np.ndarray, "H W C"]]]:
-        for number, frame in islice(images(path, stride=view.stride), limit):
+        for number, frame in islice(noted(images(path, stride=view.stride)), limit):
             yield f"frame {number} of {path}", frame
 
     keep = Keep(name=str(path), key=(str(path.absolute()), stamp(path), limit, repr(view)))
@@ -75,7 +75,10 @@ def _streamed(path: Path, limit: int | None, view: View) -> Scenes:
 
 
 def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarray, "H W C"]]]:
-    """Yield every `stride`-th frame of a video with its number as it is decoded; C is 1 for grey videos, else 3."""
+    """Yield every `stride`-th frame of a video with its number as it is decoded; C is 1 for grey videos, else 3.
+
+    At the end Incomplete is raised if there are fewer than there should be.
+    """
     View(stride=stride)  # refuses a stride that is none
     av, number, broken = _av(), 0, 0
     with _opened(path) as (container, stream):
@@ -98,7 +101,8 @@ def images(path: Path, *, stride: int = 1) -> Iterator[tuple[int, UInt8[np.ndarr
     if number == 0:
         raise PcdnetError(f"{path} has no frame that can be decoded; give a sound video file")
     if broken or number < 0.95 * claimed:  # what files claim is not exact
-        to_stderr(f"{path} is damaged or cut off: {number} of its {claimed} frames can be decoded")
+        problem = f"{path} is damaged or cut off: {number} of its {claimed} frames can be decoded"
+        raise Incomplete(f"{problem}; give the whole film")
 
 
 def count(path: Path) -> int:

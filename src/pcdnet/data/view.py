@@ -40,7 +40,7 @@ class View:
             raise PcdnetError(f"the stride is {self.stride}; give 1 for every scene, 2 for every other one")
         if self.resize is not None:
             check_size(self.resize)
-        if self.values is not None and not -inf < self.values[0] < self.values[1] < inf:
+        if self.values is not None and not 0 < self.values[1] - self.values[0] < inf:
             cure = "; give the value that is black, and then that which is white"
             raise PcdnetError(Setting("values", self.values), " is no range", cure)
         if self.tiles and self.tiles < LEAST:

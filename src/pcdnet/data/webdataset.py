@@ -16,14 +16,14 @@ from jaxtyping import Num
 
 from pcdnet.data import shards
 from pcdnet.data.intake import Header
-from pcdnet.data.notes import printable, readable
+from pcdnet.data.notes import Note, printable, readable
 from pcdnet.data.sources import PICTURES
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError
 from pcdnet.scene import Scenes
 
 _DAMAGE = (tarfile.TarError, EOFError, ValueError, RecursionError, OverflowError, MemoryError)
-_BLOCK = 512
+_BLOCK, _RECORD = 512, 20 * 512
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -33,7 +33,7 @@ def read(path: str | Path, *, limit: int | None = None, view: View = UNCHANGED) 
 
 
 def images(path: str | Path, *, stride: int = 1) -> Iterator[tuple[int, Num[np.ndarray, "H W C"]]]:
-    """Yield every `stride`-th picture with its number; those that cannot be read are skipped."""
+    """Yield every `stride`-th picture with its number; see `shards.images`."""
     return shards.images(path, KIND, stride=stride)
 
 
@@ -48,16 +48,18 @@ def count(path: str | Path) -> int:
     total = 0
     for shard in found:
         with shard.opened() as place:
-            total += sum(1 for _ in _members(place, shard.label, column, contents=False))
+            total += sum(1 for _ in _members(place, shard.label, column, lambda _: None, contents=False))
     return total
 
 
-def encoded(path: Path, label: str, column: str | None) -> Iterator[tuple[str, bytes]]:
+def encoded(path: Path, label: str, column: str | None, note: Note) -> Iterator[tuple[str, bytes]]:
     """Yield the encoded pictures of an archive with their names; one that claims too many bytes is empty."""
-    return _members(path, label, column)
+    return _members(path, label, column, note)
 
 
-def _members(path: Path, label: str, column: str | None, *, contents: bool = True) -> Iterator[tuple[str, bytes]]:
+def _members(
+    path: Path, label: str, column: str | None, note: Note, *, contents: bool = True
+) -> Iterator[tuple[str, bytes]]:
     _check_plain(path, label)
     with (
         readable(label, "a .tar file", _DAMAGE, "download it again"),
@@ -83,7 +85,7 @@ def _members(path: Path, label: str, column: str | None, *, contents: bool = Tru
             if sound and len(content) < member.size:
                 raise EOFError(f"{printable(member.name)} is cut off")
             yield member.name, content
-        _check_end(file, archive.offset, label)
+        _check_end(file, archive.offset, label, note)
 
 
 def _check_plain(path: Path, label: str) -> None:
@@ -95,8 +97,12 @@ def _check_plain(path: Path, label: str) -> None:
             raise PcdnetError(f"{label} is compressed by {tool}, and no plain .tar file; decompress it with {tool} -d")
 
 
-def _check_end(file: BinaryIO, end: int, label: str) -> None:
-    """Refuse an archive that does not end where its members do: tarfile takes all that is no header for the end."""
+def _check_end(file: BinaryIO, end: int, label: str, note: Note) -> None:
+    """Refuse an archive that does not end where its members do: tarfile takes all that is no header for the end.
+
+    One that was cut off between two members and filled up with zeros cannot be told from a whole one, but hardly ever
+    ends as these do: with two blocks, or where a record of twenty is full.
+    """
     file.seek(end)
     block = file.read(_BLOCK)
     if any(block):
@@ -109,6 +115,12 @@ def _check_end(file: BinaryIO, end: int, label: str) -> None:
                 f"{label} goes on behind its end at {end:,} bytes; download it again, or give archives that were put "
                 "together as they were before"
             )
+    zeros = file.tell() - end
+    if zeros > 2 * _BLOCK and (file.tell() % _RECORD or zeros >= _RECORD + 2 * _BLOCK):
+        note(
+            f"{label} ends with {zeros:,} bytes of zeros, as if its last pictures were lost; compare its size with "
+            "that of the original"
+        )
 
 
 def _parts(name: str) -> tuple[str, str]:

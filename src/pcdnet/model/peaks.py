@@ -30,6 +30,8 @@ Portions = Callable[[slice, int], Iterable[tuple[Some, Peaks]]]
 
 SPARE_PEAKS = 4
 """Factor on the number of peaks that are looked at when some of them may be too near to a higher one."""
+COMPARED = 1 << 24
+"""Pairs of places that are compared with each other at once, in all maps together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +148,19 @@ def highest(
     """
     height, index = heights.topk(min(count if reach == 1 else SPARE_PEAKS * count, heights.shape[-1]), dim=-1)
     if reach > 1:
-        row, column = place(index)
-        near = (row[..., None] - row[..., None, :]).abs() <= reach
-        near &= (column[..., None] - column[..., None, :]).abs() <= reach
-        hidden = near.tril(-1).any(dim=-1)  # sorted by height: what comes before is higher
+        hidden = _hidden(*place(index), reach)
         height, order = height.masked_fill(hidden, -torch.inf).topk(min(count, height.shape[-1]), dim=-1)
         index = index.gather(-1, order)
     return height, *place(index)
+
+
+def _hidden(row: Int[Tensor, "*batch n"], column: Int[Tensor, "*batch n"], reach: int) -> Bool[Tensor, "*batch n"]:
+    """Which of some places, the highest first, are near one that comes before; compared some at a time."""
+    count = row.shape[-1]
+    step, parts = max(1, COMPARED // max(1, row.numel())), []
+    for start in range(0, count, step):
+        some = slice(start, start + step)
+        near = (row[..., some, None] - row[..., None, :]).abs() <= reach
+        near &= (column[..., some, None] - column[..., None, :]).abs() <= reach
+        parts.append(near.tril(start - 1).any(dim=-1))
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pcdnet.config import ModelConfig
+from pcdnet.config import MOST_PROTOTYPES, ModelConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.cells import CellLocalizer
 from pcdnet.model.compiled import usable
@@ -33,8 +33,8 @@ AREA_SLACK = 1e-4
 """Share of the area that must be visible, or in the image, which may be missing, so that rounding does not matter."""
 LEAST_SEEN = 0.25
 """Share of a candidate in the image, at least, that nothing must always hide."""
-PLACES, SHAPES = 1 << 24, 1 << 12
-"""More than an image has columns, and than a bank has prototypes."""
+PLACES = 1 << 24
+"""More than an image has columns."""
 MAX_PLANS = 4
 """Image sizes whose plans a model keeps."""
 _PLANNING = threading.Lock()  # a server's threads share a model
@@ -127,7 +127,7 @@ class SearchPlan:
         numbers: list[Any] = [x.repeat_interleave(peaks) for x in (*self.corner.unbind(1), self.rank)]
         # Values of an ONNX graph are added to arrays.
         top, left, rank = numbers if isinstance(row, Tensor) else [x.cpu().numpy() for x in numbers]
-        return ((row + top) * PLACES + column + left) * SHAPES + rank
+        return ((row + top) * PLACES + column + left) * MOST_PROTOTYPES + rank
 
     @property
     def min_visible(self) -> float:

@@ -6,7 +6,6 @@ grows with their area. Memory goes with a tile, but for what is asked for of the
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -75,11 +74,7 @@ class Tiling:
             for axis, side in zip((rows, columns), frame, strict=True)
         ]
         share = 1.0 if learned is None else max(1.0, reach[0] * reach[1] / (learned[0] * learned[1]))
-        config = dataclasses.replace(
-            engine.config,
-            max_objects=ceil(share * engine.config.max_objects),
-            peaks_per_prototype=ceil(share * engine.config.peaks_per_prototype),
-        )
+        config = engine.config.scaled(share)
         return Tiling(rows, columns, config, learned or (WHOLE, WHOLE))
 
     @property

@@ -71,16 +71,28 @@ class Frame:
         places = ((self.across(x), self.up(y)) for x, y in points)
         return "".join(f'<circle{named} cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"/>' for x, y in places)
 
-    def picture(self, *marks: str) -> Markup:
-        """The axes with what is drawn in them; marks are made of numbers only, and need no escaping."""
+    def columns(self, heights: Sequence[float]) -> str:
+        """A column from the bottom at each of 0, 1, 2, ..., where that are names; none where there is nothing."""
+        width = 0.9 * (self.across(1) - self.across(0)) if len(heights) > 1 else (WIDTH - _LEFT - _RIGHT) / 4
+        tops = ((self.across(x) - width / 2, self.up(y)) for x, y in enumerate(heights) if y > 0)
+        return "".join(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{max(0.5, self.up(self._bottom) - y):.1f}"/>'
+            for x, y in tops
+        )
+
+    def picture(self, *marks: str, words: str = "") -> Markup:
+        """The axes with what is drawn in them; marks are made of numbers only, and need no escaping.
+
+        `words` say what it shows to those who do not see it.
+        """
         grid = "".join(f"M{_LEFT} {self.up(y):.1f}H{WIDTH - _RIGHT}" for y in self._rows)
-        words = [f'<text x="{_LEFT - 6}" y="{self.up(y) + 4:.1f}" text-anchor="end">{y:g}</text>' for y in self._rows]
-        words += [
+        ticks = [f'<text x="{_LEFT - 6}" y="{self.up(y) + 4:.1f}" text-anchor="end">{y:g}</text>' for y in self._rows]
+        ticks += [
             f'<text x="{self.across(x):.1f}" y="{HEIGHT - 6}" text-anchor="middle">{self._word(x)}</text>'
             for x in self._columns
         ]
         return Markup(
-            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"><path class="grid" d="{grid}"/>{"".join(words)}'
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" {described(words)}><path class="grid" d="{grid}"/>{"".join(ticks)}'
             f"{''.join(marks)}</svg>"
         )
 
@@ -100,7 +112,13 @@ def bars(shares: Mapping[str, float]) -> Markup:
             f'<rect x="{_NAME}" y="{top + 4}" width="{length:.1f}" height="{_BAR - 8}"/>'
             f'<text x="{_NAME + length + 6:.1f}" y="{top + 15}">{100 * share:.0f} %</text>'
         )
-    return Markup(f'<svg viewBox="0 0 {WIDTH} {max(1, len(shares)) * _BAR}" role="img">{"".join(rows)}</svg>')
+    told = described(", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items()))
+    return Markup(f'<svg viewBox="0 0 {WIDTH} {max(1, len(shares)) * _BAR}" {told}>{"".join(rows)}</svg>')
+
+
+def described(words: str) -> Markup:
+    """What makes a picture say these words to those who do not see it; without words it is only for the eye."""
+    return Markup('role="img" aria-label="{}"').format(words) if words else Markup('aria-hidden="true"')
 
 
 def drawable(points: Points, *, log_x: bool = False, log_y: bool = False) -> Points:

@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.progress import phase
 
 PATIENCE = 10
 """Seconds in which a cluster has to answer."""
@@ -46,14 +47,16 @@ def cluster(address: str | None = None) -> Iterator[Any]:
     check_installed()
     with warnings.catch_warnings(), _environment(_QUIET):
         warnings.filterwarnings("ignore", module=r"ray(\.|$)")
-        ray = import_module("ray")
+        with phase("loading Ray"):
+            ray = import_module("ray")
         if ray.is_initialized():
             if address is not None:
                 raise PcdnetError("Ray is connected already in this process; leave out ", Setting("address"))
             yield ray
             return
         try:
-            _start(ray, address)
+            with phase("starting Ray" if address is None else "connecting to the cluster"):
+                _start(ray, address)
             yield ray
         finally:
             with _uninterrupted():

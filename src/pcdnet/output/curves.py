@@ -36,7 +36,7 @@ def learning_curves(metrics: Sequence[Mapping[str, Any]], prototypes: int) -> li
     return [
         (name, note, format(points[-1][1], form), svg)
         for name, note, form, points, (log, low, high) in known
-        if (svg := curve(points, log=log, low=low, high=high))
+        if (svg := curve(points, log=log, low=low, high=high, words=f"{name} over the steps"))
     ]
 
 
@@ -44,7 +44,9 @@ def _series(lines: Sequence[Mapping[str, Any]], key: str) -> Points:
     return [(line["step"], line[key]) for line in lines if line.get(key) is not None]
 
 
-def curve(points: Points, *, log: bool = False, low: float | None = None, high: float | None = None) -> Markup:
+def curve(
+    points: Points, *, log: bool = False, low: float | None = None, high: float | None = None, words: str = ""
+) -> Markup:
     """An SVG picture of values over steps, or nothing if there are none; `low` and `high` widen its range."""
     points = drawable(points, log_y=log)
     if not points:
@@ -52,7 +54,8 @@ def curve(points: Points, *, log: bool = False, low: float | None = None, high: 
     steps, values = zip(*points, strict=True)
     frame = Frame((0.0, 1.0, *steps), (*values, *(y for y in (low, high) if y is not None)), log_y=log, whole=True)
     thin = _thinned(points, log)
-    return frame.picture(frame.path(thin), frame.dots(thin) if len(thin) <= FEW else "")
+    told = words and f"{words}: from {values[0]:.2g} to {values[-1]:.2g}"
+    return frame.picture(frame.path(thin), frame.dots(thin) if len(thin) <= FEW else "", words=told)
 
 
 def _thinned(points: Points, log: bool) -> Points:

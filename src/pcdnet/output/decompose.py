@@ -23,7 +23,7 @@ from pcdnet.output.pipeline import PICTURES, Pipeline, model_digest
 from pcdnet.output.record import Record, Results
 from pcdnet.output.shard import Seal, Shard, digest_of_inputs, unseal
 from pcdnet.output.summary import Summary
-from pcdnet.progress import track
+from pcdnet.progress import phase, shown, track
 from pcdnet.run import RunFolder
 
 ENGINES = ("local", "ray")
@@ -50,7 +50,7 @@ class Decomposed:
     inputs: int
     """Files that were looked at."""
     failed: dict[str, str]
-    """The files that could not be used, with what is wrong with them."""
+    """The files that could not be used, or not in full, with what is wrong with them."""
 
 
 def decompose_files(
@@ -133,7 +133,8 @@ def decompose_files(
     opened = source if isinstance(source, PCDNet) else RunFolder.open(source)
     if paths is None:
         paths = (isinstance(opened, RunFolder) and opened.samples) or ()
-    inputs = find_inputs([str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)], without=out)
+    with shown(quiet=quiet), phase("looking for pictures"):
+        inputs = find_inputs([str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)], without=out)
     model = opened.load_model(device) if isinstance(opened, RunFolder) else opened
     if resize and model.image_size is None:
         raise PcdnetError(
@@ -142,7 +143,8 @@ def decompose_files(
     values = View(values=values).values or model.values  # refuses what is no range
     settings = {"pcdnet": pcdnet.__version__, "model": model_digest(model), "resize": resize, "values": values}
     order = _Order(model, inputs, out, settings, chosen, stride, force, quiet, say)
-    return _decomposed_here(order, part) if engine == "local" else _decomposed_by_ray(order, address)
+    with shown(quiet=quiet):
+        return _decomposed_here(order, part) if engine == "local" else _decomposed_by_ray(order, address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +168,14 @@ class _Order:
     def write(self, records: Iterable[Record]) -> tuple[tuple[Path, ...], Summary]:
         """Write what was found in every format; the files, and what they say in numbers."""
         results = Results(records, self.model.kinds, self.model.config.channels)
-        files = [path for each in self.formats if each.writer is not None for path in each.write(results, self.out)]
-        return (*files, *([self.out / PICTURES] if self.pictures else [])), Summary.from_results(results)
+        files: list[Path] = []
+        for each in self.formats:
+            if each.writer is not None:
+                with phase(f"writing {each.name}"):
+                    files += each.write(results, self.out)
+        with phase("counting what was found"):
+            summary = Summary.from_results(results)
+        return (*files, *([self.out / PICTURES] if self.pictures else [])), summary
 
     def nothing(self) -> PcdnetError:
         """What is said if no image could be used."""
@@ -227,15 +235,16 @@ def _decomposed_here(order: _Order, part: Shard | None) -> Decomposed:
     with Journal(order.out, {**order.settings, **shard}, force=order.force) as journal:
         if part is not None:
             unseal(order.out)
-        pipeline = Pipeline(
-            *(order.model, order.inputs, journal, order.out),
-            resize=order.settings["resize"],
-            values=order.settings["values"],
-            stride=order.stride,
-            pictures=order.pictures,
-            shard=part,
-            say=order.say,
-        )
+        with phase("counting the images"):
+            pipeline = Pipeline(
+                *(order.model, order.inputs, journal, order.out),
+                resize=order.settings["resize"],
+                values=order.settings["values"],
+                stride=order.stride,
+                pictures=order.pictures,
+                shard=part,
+                say=order.say,
+            )
         seconds = _run(pipeline, order.quiet)
         records = journal.records([image.line for image in pipeline.sealed()])
         if len(records) == 0 and part is None:  # of many shards some may have nothing to do

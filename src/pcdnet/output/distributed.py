@@ -24,7 +24,7 @@ from pcdnet.output.parts import FOLDER, Label, label_of, part_name
 from pcdnet.output.pieces import Piece, pieces_of
 from pcdnet.output.pipeline import drawn_as
 from pcdnet.output.worker import ATTEMPTS, Done, Job, Worker, attempts_at
-from pcdnet.progress import track
+from pcdnet.progress import counting, track
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +38,7 @@ class Spread:
     fresh: int
     """Images that were decomposed now."""
     failed: dict[str, str]
-    """The inputs that could not be used, with what is wrong with them."""
+    """The inputs that could not be used, or not in full, with what is wrong with them."""
     seconds: float
     """Time that it took, the start of the cluster included."""
 
@@ -87,7 +87,7 @@ def spread(
 ) -> Spread:
     """Decompose inputs on a cluster into the parts of a folder; what is done already is not done again."""
     start = time.perf_counter()
-    pieces = [*pieces_of(inputs, [one.count(stride) for one in inputs])]
+    pieces = [*pieces_of(inputs, [*counting((one.count(stride) for one in inputs), len(inputs), "looking into file")])]
     plan = _Plan(pieces, [piece.key({**settings, "stride": stride}) for piece in pieces], out / FOLDER)
     known = {} if force else plan.finished(drawn_as(model) if pictures else "")
     job = Job(folder=str(Path.cwd()), out=str(out.absolute()), settings=settings, stride=stride, pictures=pictures)

@@ -13,6 +13,7 @@ from pcdnet.data.sources import TEST_SEED, is_generated
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.output.figures import object_sheet, prototype_sheet, segmentation_sheet
+from pcdnet.progress import phase
 from pcdnet.run import RunFolder
 
 Kind = Literal["prototypes", "decomposition", "segmentation"]
@@ -76,10 +77,11 @@ def figure(
     if kind == "prototypes":
         return prototype_sheet(bank, names)
     pixels = _images(run, data, count, seed, view)
-    found, images = model.decompose_all(pixels), pixels.astype(np.float32) / 255
-    if kind == "segmentation":
-        return segmentation_sheet(images, found, bank, names)
-    return object_sheet(images, found, bank, names)
+    with phase("decomposing scenes"):
+        found, images = model.decompose_all(pixels), pixels.astype(np.float32) / 255
+    with phase("drawing"):
+        sheet = segmentation_sheet if kind == "segmentation" else object_sheet
+        return sheet(images, found, bank, names)
 
 
 def _images(run: RunFolder, data: str | None, count: int, seed: int, view: View) -> UInt8[np.ndarray, "n H W C"]:

@@ -23,7 +23,7 @@ from pcdnet.output.pipeline import PICTURES
 from pcdnet.output.record import Results
 from pcdnet.output.shard import LARGEST, Seal, Sealed
 from pcdnet.output.summary import Summary
-from pcdnet.progress import track
+from pcdnet.progress import phase, shown, track
 
 TOGETHER = 64
 """Images whose lines are added to the journal together."""
@@ -43,7 +43,7 @@ class Gathered:
     inputs: int
     """Files that the parts were made of."""
     failed: dict[str, str]
-    """The files that could not be used, with what is wrong with them."""
+    """The files that could not be used, or not in full, with what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +111,13 @@ def gather(
     (3, ['decompositions.jsonl'])
     """
     out, places = Path(out), [Path(path) for path in ([folders] if isinstance(folders, str | Path) else folders)]
-    seals = {place: Seal.read(place) for place in places}
+    with shown(quiet=quiet), phase("reading what the parts hold"):
+        seals = {place: Seal.read(place) for place in places}
     _check(places, seals, out)
     first = seals[places[0]]
     formats, settings = checked_formats(first.formats), dict(first.settings)
     _check_target(out, settings, force)
-    with ExitStack() as stack:
+    with shown(quiet=quiet), ExitStack() as stack:
         parts = [_opened(place, seal, stack) for place, seal in seals.items()]
         journal = stack.enter_context(Journal(out, settings, force=force))
         images = sorted(((image, part) for part in parts for image in part.seal.images), key=lambda pair: pair[0][:2])
@@ -124,6 +125,7 @@ def gather(
             raise PcdnetError(f"none of the {first.inputs} files could be used, so there is nothing to put together")
         steps = _copied(images, journal, out)
         lines = list(steps if quiet else track(((1, line) for line in steps), len(images), "images"))
+        stack.enter_context(phase("writing what was found"))
         for line in (line for part in parts for line in part.sources):  # most are the same in all parts
             if journal.done(line["source"], tuple(line["stamp"])) is None:
                 journal.add([line])

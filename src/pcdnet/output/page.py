@@ -21,10 +21,13 @@ from pcdnet.files import whole_file
 from pcdnet.names import Names
 from pcdnet.output.curves import learning_curves
 from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels
+from pcdnet.output.plots import plots, sparks
 from pcdnet.output.scores import known_scores
 from pcdnet.training.events import in_words, listed
 
 if TYPE_CHECKING:
+    from pcdnet.output.census import Census, Counted
+    from pcdnet.training.suggestions import Suggestion
     from pcdnet.training.verdict import Verdict
 
 SHOWN_OBJECTS = 24
@@ -35,10 +38,10 @@ BRIGHTER = 3
 """Errors are shown so many times brighter than they are."""
 IDLE = 0.25
 """A prototype chosen less often than this share of its fair share is marked as idle."""
-ALIKE = 0.95
-"""Two prototypes more alike than this are marked."""
 MOST_PAIRS = 8
-"""So many pairs of prototypes that are alike are named at most; more are counted."""
+"""So many pairs of prototypes that are one kind are named at most; more are counted."""
+MOST_FACES = 3
+"""Prototypes of a kind that are pictured at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -53,11 +56,18 @@ class BankHealth:
     """How alike every two are: 1 is the same."""
     changed: Integer[np.ndarray, "P"]
     """The step at which it was last split; 0 is never."""
+    twins: Sequence[tuple[int, int]] = ()
+    """Pairs that stand for one kind of object."""
 
     @property
     def idle(self) -> Bool[np.ndarray, "P"]:
         """Which are hardly ever chosen."""
         return np.asarray(self.usage < IDLE / len(self.usage))
+
+    @property
+    def doubled(self) -> set[int]:
+        """Which stand for the same as another."""
+        return {p for pair in self.twins for p in pair}
 
     def nearest(self, p: int) -> int | None:
         """The other prototype that is most alike, if there is another."""
@@ -106,8 +116,12 @@ class Page:
     """How long training took, in words."""
     verdict: Verdict | None = None
     """Whether training worked, where that was judged."""
+    suggestions: Sequence[Suggestion] = ()
+    """What to do about it."""
     scores: Mapping[str, Any]
     """Scores by the names of `eval --json`; those that are None or missing are left out."""
+    census: Census
+    """What was found of every kind."""
     bank: BankArrays
     names: Mapping[int, str] = field(default_factory=dict)
     """What a person calls the prototypes, those that have a name."""
@@ -162,34 +176,59 @@ def template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"picture": _picture, "hex": as_hex}
+    environment.filters |= {"picture": _picture, "hex": as_hex, "spread": _spread}
     return environment.get_template(name)
 
 
 def render(page: Page) -> str:
     """The page as HTML text."""
     first = Names(count=len(page.bank.prototypes), given=page.names).first
+    kinds = kind_colours(page.census)
     return template("report.html").render(
         page=page,
         scores=list(known_scores(page.scores)),
         summary=_summary(page.health),
         colours=prototype_colours(first),
-        alike=ALIKE,
         curves=learning_curves(page.metrics, page.trained or len(page.bank.prototypes)),
         events=in_words(line for line in page.metrics if "event" in line),
         gallery=list(_gallery(page, first)),
+        kinds=[_kind(page.bank, *pair) for pair in zip(page.census.kinds, kinds, strict=True)],
+        sparks=sparks(page.census),
+        plots=list(plots(page.census, kinds)),
     )
+
+
+def kind_colours(census: Census) -> UInt8[np.ndarray, "K 3"]:
+    """The colour that every kind has in pictures: its own where it has one, else that of its first prototype."""
+    colours = np.zeros((len(census.kinds), 3), np.uint8)
+    for n, counted in enumerate(census.kinds):
+        assert counted.kind is not None
+        own = counted.kind.colour
+        if own is None:
+            colours[n] = prototype_colours(np.array(counted.kind.prototypes[0]))
+        else:
+            colours[n] = as_rgb(np.array(own)[None, None])[0, 0]
+    return colours
+
+
+def _kind(bank: BankArrays, counted: Counted, colour: UInt8[np.ndarray, "3"]) -> dict[str, Any]:
+    """A row of the table of kinds."""
+    kind, numbers = counted.kind, counted.to_dict()
+    assert kind is not None
+    paint = np.ones(1) if kind.colour is None else np.array(kind.colour)
+    faces = [(p, bank.prototypes[p, ..., None] * bank.masks[p, ..., None] * paint) for p in kind.prototypes]
+    return {"kind": kind, "colour": colour, "faces": faces[:MOST_FACES], **numbers}
 
 
 def _summary(health: BankHealth) -> str:
     """The health of the bank in one sentence."""
     P, idle = len(health.usage), np.flatnonzero(health.idle)
-    pairs = np.argwhere(np.triu(health.likeness > ALIKE, k=1)).tolist()
     use = "all in use" if len(idle) == 0 else f"{P - len(idle)} in use, {listed(idle.tolist())} idle"
-    alike = "no two are alike" if not pairs else "alike are " + ", ".join(f"{a} and {b}" for a, b in pairs)
-    if len(pairs) > MOST_PAIRS:
-        alike = f"{len(pairs)} pairs of them are alike, as each card says"
-    return f"{P} prototypes: {use}; {alike}."
+    pairs = [f"{a} and {b} are one kind" for a, b in health.twins]
+    same = ", ".join(pairs) if pairs else "no two are one kind"
+    if len(health.twins) > MOST_PAIRS:
+        same = f"{len(health.doubled)} stand for the same as another"
+    return f"{P} prototypes: {use}; {same}."
 
 
 def _gallery(page: Page, first: Int64[np.ndarray, "P"]) -> Iterator[dict[str, Any]]:
@@ -208,6 +247,14 @@ def _gallery(page: Page, first: Int64[np.ndarray, "P"]) -> Iterator[dict[str, An
             "more": len(found) - len(alone),
             "whole": whole,
         }
+
+
+def _spread(numbers: Mapping[str, float] | None) -> str:
+    """The middle of some numbers, with the range of most of them where they differ."""
+    if numbers is None:
+        return "none"
+    low, high = (f"{numbers[name]:,.0f}" for name in ("p10", "p90"))
+    return f"{numbers['median']:,.0f}" + (f" ({low} to {high})" if low != high else "")
 
 
 def _picture(values: Float[np.ndarray, "H W *C"] | UInt8[np.ndarray, "H W 3"]) -> str:

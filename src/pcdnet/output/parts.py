@@ -38,7 +38,7 @@ class Label:
     drawn: str
     """What their pictures were drawn with; empty where none were."""
     failed: dict[str, str]
-    """The inputs of the piece that could not be used, with what is wrong with them."""
+    """The inputs of the piece that could not be used, or not in full, with what is wrong with them."""
 
 
 def part_name(number: int, key: str) -> str:

@@ -17,7 +17,7 @@ from pcdnet.data.batches import Batches, Picture
 from pcdnet.data.inputs import Input
 from pcdnet.data.intake import fitted, in_eight_bits
 from pcdnet.data.notes import to_stderr
-from pcdnet.errors import PcdnetError, Setting, Unwritable
+from pcdnet.errors import Incomplete, PcdnetError, Setting, Unwritable
 from pcdnet.model.network import PCDNet
 from pcdnet.output.journal import Entry
 from pcdnet.output.pictures import are_drawn, write_pictures
@@ -91,7 +91,7 @@ class Pipeline:
         self.known = self.fresh = 0
         """Images that were done before, and those done now."""
         self.failed: dict[str, str] = {}
-        """The inputs that could not be used, with what is wrong with them."""
+        """The inputs that could not be used, or not in full, with what is wrong with them."""
 
     def sealed(self) -> Iterator[Sealed]:
         """The images that the journal has, in the order of the inputs."""
@@ -189,7 +189,8 @@ class Pipeline:
     def _fail(self, one: Input, error: PcdnetError) -> None:
         if one.name not in self.failed:
             self.failed[one.name] = reason = error.worded(self._say)
-            to_stderr(f"skipped {one.name}: {reason.removeprefix(f'{one.name} ')}")
+            whole = f"skipped {one.name}: {reason.removeprefix(f'{one.name} ')}"
+            to_stderr(reason if isinstance(error, Incomplete) else whole)
 
     def _count(self, one: Input) -> int:
         """How many images an input holds, or claims to hold."""

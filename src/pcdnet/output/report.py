@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
@@ -22,24 +22,21 @@ from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import with_ending
 from pcdnet.metrics import foreground_ari
-from pcdnet.model.composition import OPAQUE
-from pcdnet.model.network import PCDNet
+from pcdnet.model.network import CHUNK, PCDNet
+from pcdnet.output.census import Census, brightness, census, usual_colours
 from pcdnet.output.page import BankHealth, Exhibit, Page, Sightings, bank_use, write_page
+from pcdnet.progress import clock, phase, track
 from pcdnet.run import HELD_OUT, RunFolder
 from pcdnet.scene import Scenes
-from pcdnet.training.display import clock
 from pcdnet.training.evaluation import Evaluation, evaluate
 from pcdnet.training.reset import likeness
-from pcdnet.training.verdict import kept_verdict
+from pcdnet.training.suggestions import Suggestion, suggestions
+from pcdnet.training.verdict import Verdict, judge_images, kept_verdict
 
 SHOWN = 2
 """Scenes of each sort, best, median and worst, that are shown decomposed."""
 COUNTED = 320
 """Scenes from which the use of the prototypes is read."""
-COLOURS = 6
-"""Colours of a prototype's objects that are shown at most."""
-NEAR = 0.2
-"""Colours nearer than this, in a cube of side 1, count as one."""
 CELLS = 24
 """Cells on the longer side of the maps of where objects were."""
 
@@ -54,6 +51,24 @@ class WrittenReport:
     """What it is about, in words."""
     scores: Evaluation
     """The scores that it shows."""
+    census: Census
+    """What was found of every kind in the first of the scenes: counts, sizes, colours."""
+    verdict: Verdict | None
+    """Whether training worked, where that was judged."""
+    suggestions: tuple[Suggestion, ...]
+    """What to do about it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in words and numbers, ready for JSON."""
+        return {
+            "path": str(self.path),
+            "data": self.data,
+            "verdict": None if self.verdict is None else self.verdict.verdict,
+            "reasons": [] if self.verdict is None else list(self.verdict.reasons),
+            "suggestions": [suggestion.to_dict() for suggestion in self.suggestions],
+            "scores": self.scores.to_dict(),
+            "found": self.census.to_dict(),
+        }
 
 
 def report(
@@ -66,7 +81,7 @@ def report(
     view: View = UNCHANGED,
     device: str = "cpu",
 ) -> WrittenReport:
-    """Write one self-contained HTML page: verdict, scores, prototypes and their health, learning curves, scenes.
+    """Write one self-contained HTML page: verdict, suggestions, scenes, scores, kinds, prototypes, learning, settings.
 
     Parameters
     ----------
@@ -87,7 +102,7 @@ def report(
     Returns
     -------
     WrittenReport
-        Where the page is, and the scores on it.
+        Where the page is, and what is on it: scores, kinds, verdict and suggestions.
 
     Examples
     --------
@@ -115,9 +130,19 @@ def report(
             scenes = to_scenes(data, count=count, view=view)
         else:
             scenes = run.held_out(data, count=count, seed=seed, view=view)
-    scores = evaluate(model, scenes)
-    write_page(_page(model, scenes, scores, run), path)
-    return WrittenReport(path=path, data=scenes.name, scores=scores)
+    with phase("decomposing scenes"):
+        scores = evaluate(model, scenes)
+    page = _page(model, scenes, scores, run)
+    with phase("making the page"):
+        write_page(page, path)
+    return WrittenReport(
+        path=path,
+        data=scenes.name,
+        scores=scores,
+        census=page.census,
+        verdict=page.verdict,
+        suggestions=tuple(page.suggestions),
+    )
 
 
 def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | None) -> Page:
@@ -128,8 +153,10 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
     """
     counted = scenes.first(COUNTED)
     images = np.asarray(counted.images)
-    found = model.decompose_all(images)
-    bank = model.bank()
+    parts = [images[start : start + CHUNK] for start in range(0, len(images), CHUNK)]
+    steps = track(((len(part), part) for part in parts), len(images), "scenes for the report")
+    found = [scene for part in steps for scene in model.decompose_all(part)]
+    bank, verdict = model.bank(), _verdict(model, scenes, run)
     usage, error = bank_use(images.astype(np.float32) / 255, found, len(bank.masks))
     metrics, bad = ([], 0) if run is None else run.read_metrics()
     if bad:
@@ -143,11 +170,19 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
         name="a model" if run is None else "/".join(run.path.resolve().parts[-2:]),
         data=f"{len(scenes):,} scenes: {scenes.name}",
         training=training_words(metrics),
-        verdict=None if run is None else kept_verdict(run),
+        verdict=verdict,
+        suggestions=_suggestions(model, scenes, run, verdict),
         scores=scores.to_dict(),
+        census=census(found, model.kinds, bank.to_numpy()),
         bank=bank.to_numpy(),
         names=model.names.given,
-        health=BankHealth(usage=usage, error=error, likeness=likeness(bank).numpy(), changed=splits),
+        health=BankHealth(
+            usage=usage,
+            error=error,
+            likeness=likeness(bank).numpy(),
+            changed=splits,
+            twins=[] if verdict is None else verdict.figures.get("alike", ()),
+        ),
         sightings=sightings(found, bank.to_numpy()),
         metrics=metrics,
         trained=None if trained == len(splits) else trained,
@@ -157,6 +192,22 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
         command="" if run is None else run.command(),
         version=pcdnet.__version__,
     )
+
+
+def _verdict(model: PCDNet, scenes: Scenes, run: RunFolder | None) -> Verdict | None:
+    """The verdict that the run ended with, or else one by these scenes; none by pictures that would take long."""
+    kept = None if run is None else kept_verdict(run)
+    H, W = scenes.images.shape[1:3]
+    if kept is not None or model.max_objects_in((H, W)) > model.config.max_objects:
+        return kept
+    return judge_images(model, scenes, run)
+
+
+def _suggestions(
+    model: PCDNet, scenes: Scenes, run: RunFolder | None, verdict: Verdict | None
+) -> tuple[Suggestion, ...]:
+    H, W = model.learned_size or scenes.images.shape[1:3]
+    return () if verdict is None else suggestions(verdict, model.config, (H, W), model.names, run)
 
 
 def training_words(metrics: Sequence[Mapping[str, Any]]) -> str:
@@ -202,28 +253,12 @@ def sightings(found: Sequence[Decomposition], bank: BankArrays) -> list[Sighting
     kinds = np.concatenate([thing.prototype_ids for thing in found])
     colours = np.concatenate([thing.colours for thing in found])
     centres = np.concatenate([thing.positions for thing in found]) + np.array(bank.masks.shape[1:]) / 2
-    # A colour multiplies the prototype, so what is seen is the colour times the brightness under the mask.
-    inside = bank.masks * (bank.masks > OPAQUE)
-    bright = (bank.prototypes * inside).sum(axis=(1, 2)) / np.maximum(inside.sum(axis=(1, 2)), 1e-6)
+    bright = brightness(bank)
     size: tuple[int, int] = found[0].instances.shape
     for p in np.unique(kinds):
         own = kinds == p
         seen[p] = Sightings(colours=usual_colours(colours[own] * bright[p]), places=where(centres[own], size))
     return seen
-
-
-def usual_colours(colours: Float[np.ndarray, "n C"]) -> list[tuple[UInt8[np.ndarray, "3"], float]]:
-    """The most frequent colours with their shares, most frequent first; those near to each other are one."""
-    left = np.broadcast_to(colours.clip(0, 1), (len(colours), 3))
-    usual: list[tuple[UInt8[np.ndarray, "3"], float]] = []
-    while len(left) and len(usual) < COLOURS:
-        _, which, counts = np.unique(np.round(left * 8), axis=0, return_inverse=True, return_counts=True)
-        middle = left[which.ravel() == counts.argmax()].mean(axis=0)
-        near = np.linalg.norm(left - middle, axis=1) <= NEAR
-        colour = np.round(255 * left[near].mean(axis=0)).astype(np.uint8)
-        usual.append((colour, float(near.sum()) / len(colours)))
-        left = left[~near]
-    return sorted(usual, key=lambda pair: -pair[1])
 
 
 def where(centres: Float[np.ndarray, "n 2"], size: tuple[int, int]) -> Float[np.ndarray, "rows columns"]:

@@ -8,7 +8,10 @@ and 48 makes a printable character of it.
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Int, Int32
+from jaxtyping import Bool, Int, Int32
+
+MOST_DIGITS = 7
+"""Digits of a run at most, the first not counted: no picture is larger."""
 
 
 def encode(instances: Int32[np.ndarray, "B H W"], counts: list[int]) -> list[list[str]]:
@@ -30,6 +33,27 @@ def encode(instances: Int32[np.ndarray, "B H W"], counts: list[int]) -> list[lis
     lengths, owners = _lengths(owner, at[seen], at[seen + 1], W * H, int(first[-1]))
     words = _words(lengths, owners, int(first[-1]))
     return [words[begin:end] for begin, end in zip(first[:-1].tolist(), first[1:].tolist(), strict=True)]
+
+
+def decode(word: str, size: tuple[int, int]) -> Bool[np.ndarray, "H W"]:
+    """The mask of a string, in an image of that height and width, or a ValueError for one that is no such mask."""
+    H, W = size
+    digits = np.frombuffer(word.encode("ascii", errors="replace"), np.uint8).astype(np.int64) - 48
+    if not len(digits) or digits.min() < 0 or digits.max() > 63 or digits[-1] >= 32:
+        raise ValueError("a mask is no run-length string")
+    last = digits < 32
+    number = np.cumsum(np.append(0, last[:-1]))  # which run every digit belongs to
+    place = np.arange(len(digits)) - np.append(0, np.flatnonzero(last) + 1)[number]
+    if place.max() > MOST_DIGITS:
+        raise ValueError("a mask has a run without end")
+    values = np.zeros(int(number[-1]) + 1, np.int64)
+    np.add.at(values, number, (digits & 31) << 5 * place)
+    values -= np.where(digits[last] & 16, 1 << 5 * (place[last] + 1), 0)
+    values[1::2], values[2::2] = values[1::2].cumsum(), values[2::2].cumsum()
+    if values.min() < 0 or values.max() > H * W or int(values.sum()) != H * W:
+        raise ValueError(f"a mask does not have the {H}x{W} pixels of its image")
+    ones = np.arange(len(values)) % 2 == 1
+    return ones.repeat(values).reshape(W, H).T
 
 
 def _lengths(

@@ -22,6 +22,7 @@ from pcdnet.files import is_held
 from pcdnet.history import is_number
 from pcdnet.model.storage import CONFIG, WEIGHTS, load_words
 from pcdnet.origin import FILE as ORIGIN
+from pcdnet.progress import counting
 from pcdnet.run import LOCK, METRICS, STATE, RunFolder
 from pcdnet.trained import HOME, NAMES
 from pcdnet.training.seeds import SEEDS
@@ -189,7 +190,7 @@ def runs(folder: str | Path) -> RunList:
         raise PcdnetError(f"{folder} is no folder; give one that holds runs, as `pcdnet train --out` makes them")
     groups: dict[Hashable, list[ListedRun]] = {}
     listed = []
-    for path in _folders(folder):
+    for path in counting(_folders(folder), None, "reading runs,"):
         run, kind = _listed(path)
         listed.append(run)
         if kind is not None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pcdnet.config import MOST
+from pcdnet.config import MOST_PROTOTYPES
 from pcdnet.data.inputs import Input
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import content_of, whole_file
@@ -119,7 +119,7 @@ class Seal:
     channels: int
     """Channels of the images."""
     failed: Mapping[str, str]
-    """The inputs that could not be used, with what is wrong with them."""
+    """The inputs that could not be used, or not in full, with what is wrong with them."""
     images: Sequence[Sealed]
     """The images of the part, in the order of the inputs."""
     journal: str
@@ -215,7 +215,11 @@ def _names_from_words(words: Mapping[str, Any]) -> Names:
     count, given, hidden = words["count"], dict(words["given"]), words.get("hidden", [])
     if not isinstance(hidden, list) or not all(type(prototype) is int for prototype in hidden):
         raise ValueError("its hidden prototypes are none")
-    if type(count) is not int or not 1 <= count <= MOST or not all(isinstance(name, str) for name in given.values()):
+    if (
+        type(count) is not int
+        or not 1 <= count <= MOST_PROTOTYPES
+        or not all(isinstance(name, str) for name in given.values())
+    ):
         raise ValueError("its names are none")
     colours = {prototype: tuple(map(tuple, colours)) for prototype, colours in words["colours"]}
     if not all(type(prototype) is int for prototype in (*given, *colours)):

@@ -14,7 +14,7 @@ import pcdnet
 from pcdnet.files import whole_file, with_ending
 from pcdnet.output.charts import Frame, bars, drawable, wide
 from pcdnet.output.page import template
-from pcdnet.training.display import clock
+from pcdnet.progress import clock
 from pcdnet.training.evaluation import small
 from pcdnet.training.tuning.trials import BEST, REPORT, StudyRecord, Trial
 
@@ -103,7 +103,12 @@ def _history(study: StudyRecord, ended: Sequence[Trial]) -> Iterator[Picture]:
     frame = Frame((0.0, 1.0, *numbers), errors, log_y=wide(errors), whole=True)
     stairs.append((max(numbers), best))
     marks = frame.path(stairs), frame.dots(pruned, "pale"), frame.dots(complete)
-    yield "error", "over the trials", small(best), frame.picture(*marks)
+    yield (
+        "error",
+        "over the trials",
+        small(best),
+        frame.picture(*marks, words=f"error over the trials, {small(best)} at best"),
+    )
     curves = [(trial, drawable(trial.curve, log_y=True)) for trial in ended]
     known = [point for _, curve in curves for point in curve]
     if not known:
@@ -113,7 +118,12 @@ def _history(study: StudyRecord, ended: Sequence[Trial]) -> Iterator[Picture]:
     drawn = [frame.path(curve, "pale") for _, curve in curves if curve]
     winner = next((curve for trial, curve in curves if trial == study.best), ())
     drawn += [frame.path(winner)] if winner else []
-    yield "all errors", "over steps; the best in colour", "", frame.picture(*drawn)
+    yield (
+        "all errors",
+        "over steps; the best in colour",
+        "",
+        frame.picture(*drawn, words="errors of all trials over their steps"),
+    )
 
 
 def _slice(name: str, study: StudyRecord, ended: Sequence[Trial]) -> tuple[str, str, Markup]:
@@ -140,7 +150,7 @@ def _slice(name: str, study: StudyRecord, ended: Sequence[Trial]) -> tuple[str, 
     marks = [frame.dots(points["pruned"], "pale"), frame.dots(points["complete"])]
     if best is not None and best in tried and best.error:
         marks.append(frame.dots([(place(best), best.error)], "best", 5))
-    return name, value, frame.picture(*marks)
+    return name, value, frame.picture(*marks, words=f"error over {name}, {value}")
 
 
 def _row(trial: Trial, names: Sequence[str]) -> list[str]:

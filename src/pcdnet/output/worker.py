@@ -20,7 +20,7 @@ from typing import Any
 import pcdnet
 from pcdnet.data.inputs import Input
 from pcdnet.errors import PcdnetError, Setting, Unwritable
-from pcdnet.files import PARTIAL
+from pcdnet.files import PARTIAL, added_to
 from pcdnet.files import folder as made
 from pcdnet.model.network import PCDNet
 from pcdnet.output.journal import Entry
@@ -63,7 +63,7 @@ class Done:
     fresh: int = 0
     """How many of them were decomposed now."""
     failed: dict[str, str] = field(default_factory=dict)
-    """The inputs that could not be used, with what is wrong with them."""
+    """The inputs that could not be used, or not in full, with what is wrong with them."""
     notes: tuple[str, ...] = ()
     """What its readers had to say, line by line."""
     problem: str = ""
@@ -191,7 +191,7 @@ def _attempted(path: Path) -> bool:
     """Note that a part is begun once more, unless that was often enough."""
     made(path.parent)
     try:
-        with attempts_at(path).open("ab") as file:
+        with added_to(attempts_at(path)) as file:
             if file.tell() >= ATTEMPTS:
                 return False
             file.write(b"x")

@@ -63,6 +63,14 @@ def is_known(scope: Scope, hosts: frozenset[str]) -> bool:
     return named is not None and named == reached
 
 
+def client_at(host: str) -> str:
+    """Who asks, as far as an address tells: of IPv6, whoever has one usually has all with the same first half."""
+    found = _address(host)
+    if isinstance(found, ipaddress.IPv6Address) and not found.is_loopback:
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return host if found is None else str(found)
+
+
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         found = ipaddress.ip_address(text.partition("%")[0])

@@ -1,7 +1,8 @@
 """Desk: all work with the model, some requests at a time, while others wait their turn.
 
 Quick requests and large ones wait in queues of their own and are done by threads of their own, so that nobody with a
-small picture waits for a large one. A queue has an end. Who has gone away is not worked for.
+small picture waits for a large one. In a queue the clients, told apart by their addresses, have their turns one after
+the other, however many requests each has. A queue has an end. Who has gone away is not worked for.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Generic, NoReturn, TypeAlias, TypeVar
 
@@ -23,6 +25,10 @@ from pcdnet.serve.refusal import Refusal, too_busy
 T = TypeVar("T")
 Left: TypeAlias = "asyncio.Future[NoReturn]"
 """Fails when there is nobody to answer any more, or nobody who will."""
+
+
+CLIENT: ContextVar[str] = ContextVar("client", default="")
+"""Who asks for what is worked on, as `access.client_at` tells; the guard sets it for every request."""
 
 
 class Gone(Exception):
@@ -111,7 +117,7 @@ class Lane:
     def __init__(self, name: str, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, f"pcdnet-{name}", initializer=torch.set_num_threads, initargs=(1,))
         self._threads = self._free = threads
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # by client; the first one is the next
 
     @property
     def idle(self) -> bool:
@@ -119,13 +125,16 @@ class Lane:
         return self._free == self._threads
 
     async def do(self, work: Callable[[], T], left: Left) -> T:
-        """Wait for a thread, then for the work, but for neither if nobody wants the answer any more."""
+        """Wait for a thread, then for the work, but for neither if nobody wants the answer any more.
+
+        When too many wait, the last request of the client that has most of them is sent away.
+        """
         loop = asyncio.get_running_loop()
         if self._free:
             self._free -= 1
-        elif len(self._queue) >= MOST_WAITING:
-            raise too_busy()
         else:
+            if sum(map(len, self._waiting.values())) >= MOST_WAITING:
+                self._make_room()
             await self._turn(loop.create_future(), left)
         answer = loop.run_in_executor(self._pool, work)
         # A thread cannot be interrupted: it is free when the work is done, whoever waits for that.
@@ -134,16 +143,27 @@ class Lane:
 
     def clear(self, reason: Callable[[], Exception]) -> None:
         """Send away all who wait."""
-        while self._queue:
-            self._queue.popleft().set_exception(reason())
+        while self._waiting:
+            for turn in self._waiting.popitem()[1]:
+                turn.set_exception(reason())
+
+    def _make_room(self) -> None:
+        """Send away the last request of the client that has most, unless that is the one who comes, too."""
+        turns = max(self._waiting.values(), key=len)
+        if len(turns) <= len(self._waiting.get(CLIENT.get(), ())) + 1:
+            raise too_busy()
+        turns.pop().set_exception(too_busy())
 
     async def _turn(self, turn: asyncio.Future[None], left: Left) -> None:
-        self._queue.append(turn)
+        client = CLIENT.get()
+        self._waiting.setdefault(client, deque()).append(turn)
         try:
             await _unless(left, turn)
         except BaseException:
-            if turn in self._queue:
-                self._queue.remove(turn)
+            if turn in (turns := self._waiting.get(client, deque())):
+                turns.remove(turn)
+                if not turns:
+                    del self._waiting[client]
             elif turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._next()  # it came too late
             raise
@@ -154,10 +174,14 @@ class Lane:
         self._next()
 
     def _next(self) -> None:
-        if self._queue:
-            self._queue.popleft().set_result(None)
-        else:
+        if not self._waiting:
             self._free += 1
+            return
+        client = next(iter(self._waiting))
+        turns = self._waiting.pop(client)
+        turns.popleft().set_result(None)
+        if turns:
+            self._waiting[client] = turns  # after all others
 
 
 async def _unless(left: Left, awaited: asyncio.Future[T]) -> T:

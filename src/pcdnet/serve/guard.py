@@ -13,7 +13,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pcdnet.serve.access import LOCAL_HOSTS, Token, is_known
+from pcdnet.serve.access import LOCAL_HOSTS, Token, client_at, is_known
+from pcdnet.serve.desk import CLIENT
 from pcdnet.serve.limits import HELD_BYTES, SMALL_BYTES, in_words, most_bytes
 from pcdnet.serve.refusal import Refusal, too_busy
 
@@ -63,6 +64,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        CLIENT.set(client_at((scope.get("client") or ("",))[0]))
         extra = dict(HEADERS)
         if self._token is not None and self._token.opens(scope):
             extra["Set-Cookie"] = self._token.cookie(scope)

@@ -57,7 +57,7 @@ class Relearning:
             if self.busy:
                 raise Refusal(409, "the run learns again already; wait for it, or cancel it")
             run = RunFolder.open(self.folder)
-            run.check_own()
+            run.check_changeable()
             RunFolder.check_idle(self.folder)
             command = [sys.executable, "-m", "pcdnet", "learn-again", str(self.folder), "--minutes", f"{minutes}"]
             command += ["--json"]

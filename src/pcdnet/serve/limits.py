@@ -45,15 +45,19 @@ MOST_VALUES = 1 << 14
 
 HEAD_BYTES, MOST_HEADERS = 16 << 10, 100
 """Bytes and lines that the head of a request may have."""
+MOST_CHUNKS, LEAST_CHUNK = 256, 256
+"""Chunks that a body may come in, and for how many of its bytes there may be one more: each takes as long as thousands
+of bytes."""
 
 SMALL_BYTES = 64 << 10
 """Bytes that every request, and every answer, may hold, however many others there are."""
 HELD_BYTES = 128 << 20
 """Bytes that all requests and answers may hold above that."""
 MOST_CONNECTIONS = 256
-"""Connections at a time; for one more, the one that has been idle for longest is closed."""
+"""Connections at a time; for one more, of the client that has most the one that has been idle for longest is closed."""
 MOST_WAITING = 64
-"""Requests that wait for their turn, of the quick ones and of the large ones."""
+"""Requests that wait for their turn, of the quick ones and of the large ones; for one more of a client with few, one of
+a client with many is sent away."""
 RETRY_SECONDS = 2
 """After how long somebody who is sent away should ask again."""
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from typing import Any, Literal
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from pcdnet.serve.access import client_at
 from pcdnet.serve.limits import (
     HEAD_BYTES,
+    LEAST_CHUNK,
     LEAST_RATE,
     MOST_BYTES,
+    MOST_CHUNKS,
     MOST_CONNECTIONS,
     MOST_HEADERS,
     PATIENCE,
@@ -28,22 +32,34 @@ _BLANK_LINE = re.compile(rb"\n\r?\n")
 
 
 class TerseConnection(h11.Connection):
-    """One side of HTTP that reads no endless heads: every header takes time.
+    """One side of HTTP that reads no endless heads, and no bodies in crumbs: every header and every chunk takes time.
 
     h11 itself limits heads that are not complete yet, and so none that comes in one packet.
     """
 
     def __init__(self) -> None:
         super().__init__(h11.SERVER, HEAD_BYTES)
+        self._chunks = self._bytes = 0
 
     def next_event(self) -> Any:
         """The next part of a request, if reading it is not too much."""
         if self.their_state is h11.IDLE:
             self._check_head(self.trailing_data[0])
         try:
-            return super().next_event()
+            event = super().next_event()
         except ValueError:  # of a length of thousands of digits
             raise h11.RemoteProtocolError("the length is no number") from None
+        if isinstance(event, h11.Request):
+            self._chunks = self._bytes = 0
+            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in event.headers}:
+                # A proxy in front may think that another request begins where we think that it does not.
+                raise h11.RemoteProtocolError("there are two lengths")
+        elif isinstance(event, h11.Data):
+            self._chunks += event.chunk_start
+            self._bytes += len(event.data)
+            if self._chunks > MOST_CHUNKS + self._bytes // LEAST_CHUNK:
+                raise h11.RemoteProtocolError("the body comes in crumbs")
+        return event
 
     @staticmethod
     def _check_head(received: bytes) -> None:
@@ -82,7 +98,9 @@ class PatientProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
         self._last = self.loop.time()
-        super().data_received(data)
+        for start in range(0, len(data), HEAD_BYTES):  # h11 limits what is incomplete, and so none that comes at once
+            if not self.transport.is_closing():
+                super().data_received(data[start : start + HEAD_BYTES])
         self._watch()
         answered = self.cycle is not None and self.cycle.response_complete
         if self._phase == "body" and answered and self._received > 2 * MOST_BYTES:
@@ -106,7 +124,8 @@ class PatientProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Cut off who does not speak HTTP; whoever has no answer yet is told why."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._complain(400, "the request is no HTTP, or too much of it; send what /openapi.json describes")
+            problem = "the request is no HTTP, too much of it, or in too small pieces"
+            self._complain(400, f"{problem}; send what /openapi.json describes")
         self.transport.close()
 
     def shutdown(self) -> None:
@@ -157,13 +176,24 @@ class PatientProtocol(H11Protocol):
             self.cycle.message_event.set()
 
     def _make_room(self) -> None:
-        """Close the connection that has been waited for longest.
+        """Close the connection that has been waited for longest, of the client that is waited for at most of them.
 
         First of those that never asked for anything, then of those that do not take their answers.
         """
+        # Connections that are closed stay in the list for a moment, in which many others may come.
         others = [one for one in self.connections if isinstance(one, PatientProtocol) and one is not self]
+        others = [one for one in others if not one.transport.is_closing()]
+        if len(others) < MOST_CONNECTIONS:
+            return
         waited_for = [one for one in others if one._phase is not None or one._taking is not None]
-        min(waited_for, key=PatientProtocol._use, default=self).transport.abort()
+        often = Counter(one._address for one in waited_for)
+        most = max(often.values(), default=0)
+        greedy = (one for one in waited_for if often[one._address] == most)
+        min(greedy, key=PatientProtocol._use, default=self).transport.abort()
+
+    @property
+    def _address(self) -> str:
+        return client_at(self.client[0] if self.client else "")
 
     def _use(self) -> tuple[int, float]:
         """How much would be lost with this connection."""

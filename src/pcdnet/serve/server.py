@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import signal
 import socket
@@ -93,10 +94,12 @@ class Server(uvicorn.Server):
 
 def make_server(app: FastAPI | Gallery) -> Server:
     """A server for the app: `run(sockets=[...])` works until it is asked to end."""
+    # Or every stranger could fill the disk with warnings of what he sent, here and below.
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
-        log_level="error",  # or every stranger could fill the disk with warnings of what he sent
+        log_level="error",
         access_log=False,
         server_header=False,
         proxy_headers=False,  # who is not behind a proxy must not believe what strangers say of one

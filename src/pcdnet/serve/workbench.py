@@ -104,7 +104,13 @@ class Workbench:
             if data is not None:
                 raise
         model = run.load_model(device)
-        return Workbench(folder=run.path, model=model, pictures=pictures, data=data, own=not run.is_trained)
+        return Workbench(folder=run.path, model=model, pictures=pictures, data=data, own=run.is_changeable)
+
+    def warm_up(self) -> None:
+        """Search a picture as the first visitor will: whatever is compiled or planned once is then ready."""
+        with suppress(PcdnetError):  # a damaged one is shown as such
+            if len(self.browsing) > 0 and not self.is_large_number(0):
+                self.model.decompose(self.fitted(0))
 
     @property
     def names(self) -> Names:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float32, UInt8
 
 from pcdnet.config import Config, LossConfig, ModelConfig, TrainConfig
 from pcdnet.errors import PcdnetError
+from pcdnet.model.background.plain import Surface
 from pcdnet.model.refinement import MAX_DOUBTFUL_TO_RESTART
 from pcdnet.pixels import Pixels
-from pcdnet.training.backdrop import behind_images, choose_background
+from pcdnet.progress import phase
+from pcdnet.training.backdrop import behind_images, choose_background, plain_surfaces
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import largest_objects, some_of
 from pcdnet.training.initialization import MOST_SHAPES, Start, find_start
@@ -64,17 +66,28 @@ class Choice:
     """What was seen in the images, in words."""
     tiles: int | None = None
     """The side of tiles to cut the images into and to look at instead, where whole ones hold too many objects."""
+    picture: Float32[np.ndarray, "H W C"] | None = field(default=None, compare=False, repr=False)
+    """The still background of the images, without things that stand there."""
+    surfaces: Sequence[Surface] | None = field(default=None, compare=False, repr=False)
+    """Or the plain surfaces of those that were looked at."""
 
 
 def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) -> Choice:
     """Look the images over and choose everything that a preset would say."""
     N, H, W, C = images.shape
     largest = largest_objects((H, W))
-    some = some_of(images)
-    backdrop = choose_background(some, largest, tiles=tiles)
-    behind = behind_images(backdrop.kind, some, first_background(backdrop.kind, some, largest))
-    found, _ = find_steady_foreground(backdrop.kind, some, behind, largest)
-    start = find_start(found, MOST_SHAPES, largest, np.random.default_rng(seed), still=backdrop.kind == "still")
+    with phase("finding the background"):
+        some = some_of(images)
+        backdrop = choose_background(some, largest, tiles=tiles)
+        picture = backdrop.picture
+        if picture is None:
+            picture = first_background(backdrop.kind, some, largest)
+    with phase("finding what stands out from it"):
+        surfaces = tuple(plain_surfaces(some)) if backdrop.kind == "plain" else None
+        behind = behind_images(backdrop.kind, some, picture, surfaces)
+        found, _ = find_steady_foreground(backdrop.kind, some, behind, largest)
+    with phase("comparing the shapes that stand out"):
+        start = find_start(found, MOST_SHAPES, largest, np.random.default_rng(seed), still=backdrop.kind == "still")
     seeds, blobs = start.seeds, start.blobs
     frame = _frame(seeds, largest)
     per_image = np.bincount([blob.image for blob in blobs], minlength=len(some))
@@ -110,7 +123,9 @@ def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) 
         *_borders(start),
     )
     side = None if tiles or backdrop.kind in ("still", "moving") else _side_of_tiles((H, W), frame, most)
-    return Choice(Config(model=model, loss=LossConfig(tv=0.01), train=train), reasons, side)
+    config = Config(model=model, loss=LossConfig(tv=0.01), train=train)
+    # Of a moving camera, training also looks at the images for validation.
+    return Choice(config, reasons, side, picture if backdrop.kind == "still" else None, surfaces)
 
 
 def _side_of_tiles(size: tuple[int, int], frame: tuple[int, int], most: int) -> int | None:

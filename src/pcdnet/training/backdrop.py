@@ -6,8 +6,8 @@ a background that is not there, such as a still one behind a moving camera, leav
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 from pcdnet.config import Background
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.background.moving import Panorama, find_places, look, stitch
-from pcdnet.model.background.plain import fit_surface
+from pcdnet.model.background.plain import Surface, fit_surface
 from pcdnet.pixels import Pixels, pieces, spread
 from pcdnet.training.foreground import LEAST_CONTRAST, still_background
 
@@ -46,6 +46,8 @@ class Backdrop:
     """The share of pixels that it leaves to objects, on images that it was not made from."""
     reason: str
     """Why it was chosen, in words."""
+    picture: Float32[np.ndarray, "Y X C"] | None = field(default=None, compare=False, repr=False)
+    """The large picture that a moving camera saw of these images."""
 
 
 def choose_background(images: UInt8[Pixels, "N H W C"], frame: tuple[int, int], *, tiles: bool = False) -> Backdrop:
@@ -57,29 +59,38 @@ def choose_background(images: UInt8[Pixels, "N H W C"], frame: tuple[int, int], 
     made_from, tried = some[::2], some[1::2][:TRIED]
     if len(tried) == 0:
         tried = some
+    picture = None
     left: dict[Background, float] = {"black": _left(tried, np.zeros((1, *images.shape[1:]), np.float32))}
-    left["plain"] = _left(tried, np.stack(list(plain_backgrounds(tried))))
+    left["plain"] = _left(tried, np.stack([*painted(plain_surfaces(tried))]))
     if len(made_from) >= FEWEST and not tiles:
         left["still"] = _left(tried, still_background(made_from, frame)[None])
     if min(left.values()) > TOO_MUCH and len(images) >= FEWEST and not tiles:
         panorama = stitch_images(images)
         if panorama is not None:
             left["moving"] = _left(tried, seen_of(panorama.picture, tried))
+            picture = _channels_last(panorama)
     best: Background = "black"
     for kind in ("plain", "still", "moving"):
         if kind in left and left[best] - left[kind] > min(CLEARLY, BETTER * left[best]):
             best = kind
     words = {"black": "black", "plain": "a plain surface", "still": "still", "moving": "seen by a moving camera"}
     shares = ", ".join(f"{words[kind]} {100 * share:.0f} %" for kind, share in sorted(left.items(), key=lambda x: x[1]))
-    return Backdrop(best, left[best], f"the background is {words[best]}; pixels left to objects: {shares}")
+    reason = f"the background is {words[best]}; pixels left to objects: {shares}"
+    return Backdrop(best, left[best], reason, picture if best == "moving" else None)
 
 
 def behind_images(
-    kind: Background, images: UInt8[np.ndarray, "N H W C"], picture: Float32[np.ndarray, "Y X C"] | None
+    kind: Background,
+    images: UInt8[np.ndarray, "N H W C"],
+    picture: Float32[np.ndarray, "Y X C"] | None,
+    surfaces: Sequence[Surface] | None = None,
 ) -> Float32[np.ndarray, "_ H W C"]:
-    """What is behind the objects: one background for all images, or one for each; `picture` is the learned one."""
+    """What is behind the objects: one background for all images, or one for each; `picture` is the learned one.
+
+    `surfaces` are those of the images, if they were fitted before.
+    """
     if kind == "plain":
-        return np.stack(list(plain_backgrounds(images)))
+        return np.stack([*painted(plain_surfaces(images) if surfaces is None else surfaces)])
     if picture is None:
         return np.zeros((1, *images.shape[1:]), np.float32)
     return seen_of(torch.from_numpy(picture).permute(2, 0, 1), images) if kind == "moving" else picture[None]
@@ -98,14 +109,23 @@ def learned_picture(
         raise PcdnetError(
             "the images do not fit together as views of one large picture; choose another ", Setting("model.background")
         )
+    return _channels_last(panorama)
+
+
+def _channels_last(panorama: Panorama) -> Float32[np.ndarray, "Y X C"]:
     return panorama.picture.permute(1, 2, 0).contiguous().numpy()
 
 
-def plain_backgrounds(images: UInt8[np.ndarray, "N H W C"]) -> Iterator[Float32[np.ndarray, "H W C"]]:
-    """The plain surfaces behind the objects of images."""
+def plain_surfaces(images: UInt8[np.ndarray, "N H W C"]) -> Iterator[Surface]:
+    """The plain surfaces behind the objects of images, of some of them at a time."""
     for start in range(0, len(images), AT_ONCE):
-        surface = fit_surface(to_tensor(images[start : start + AT_ONCE])).picture()
-        yield from surface.permute(0, 2, 3, 1).numpy()
+        yield fit_surface(to_tensor(images[start : start + AT_ONCE]))
+
+
+def painted(surfaces: Iterable[Surface]) -> Iterator[Float32[np.ndarray, "H W C"]]:
+    """Surfaces as pictures, one an image."""
+    for surface in surfaces:
+        yield from surface.picture().permute(0, 2, 3, 1).numpy()
 
 
 def stitch_images(images: UInt8[Pixels, "N H W C"]) -> Panorama | None:

@@ -47,8 +47,9 @@ def checked_state(run: RunFolder, model: torch.nn.Module) -> tuple[dict[str, Ten
 
 def _check_words(words: Mapping[str, Any], path: Path) -> None:
     step, seconds, best = (words.get(name) for name in ("step", "seconds", "best"))
+    before = words.get("before", 0.0)  # which version 0.1 did not count
     whole = type(step) is int and step >= 0
-    timed = isinstance(seconds, int | float) and 0 <= seconds < math.inf
+    timed = all(isinstance(each, int | float) and 0 <= each < math.inf for each in (seconds, before))
     if not whole or not timed or not isinstance(best, float) or not best < math.inf:
         raise PcdnetError(f"{path} says that step {step!r} was done after {seconds!r} s, best {best!r}; train anew")
 

@@ -13,6 +13,7 @@ from pcdnet.decomposition import Decomposition
 from pcdnet.model.network import PCDNet
 from pcdnet.names import STRONGEST, Colour, Names
 from pcdnet.pixels import Pixels
+from pcdnet.progress import phase
 
 LEAST_IMAGES, MOST_IMAGES, PIXELS = 200, 1000, 2**22
 """Images whose objects are looked at: as many as have so many pixels together, within these bounds."""
@@ -34,10 +35,15 @@ def with_colours(model: PCDNet, images: UInt8[Pixels, "n H W C"], names: Names) 
     """The names with the distinct colours of the model's objects in some of the images; any earlier ones are gone."""
     if model.config.colour == "none":
         return replace(names, colours={})
-    count = min(len(images), MOST_IMAGES, max(LEAST_IMAGES, PIXELS // images[0][..., 0].size))
-    chosen = np.linspace(0, len(images) - 1, count).astype(int)
+    chosen = np.linspace(0, len(images) - 1, looked_at(images)).astype(int)
     found = model.decompose_all((images[n] for n in chosen), refined=False)
-    return replace(names, colours=distinct_colours(found, names))
+    with phase("reading the colours of objects"):
+        return replace(names, colours=distinct_colours(found, names))
+
+
+def looked_at(images: UInt8[Pixels, "n H W C"]) -> int:
+    """How many of the images are decomposed for their colours."""
+    return min(len(images), MOST_IMAGES, max(LEAST_IMAGES, PIXELS // images[0][..., 0].size))
 
 
 def distinct_colours(found: Iterable[Decomposition], names: Names) -> dict[int, tuple[Colour, ...]]:

@@ -20,19 +20,15 @@ from pcdnet.decomposition import Decomposition
 from pcdnet.model.background.flicker import steady
 from pcdnet.model.network import CHUNK, PCDNet
 from pcdnet.pixels import Pixels, spread
-from pcdnet.training.foreground import LEAST_CONTRAST, LEAST_PIXELS, NOISE_FACTOR
-from pcdnet.training.reset import likeness
+from pcdnet.training.foreground import LEAST_CONTRAST, NOISE_FACTOR, standing_pieces
+from pcdnet.training.twins import Twins
 
 MOST_IMAGES = 200
 """Images that are looked at; more hardly change a share."""
 REPEATED = 48
 """Images that are decomposed a second time, with noise."""
-ALIKE = 0.95
-"""Two prototypes more alike than this may stand for the same thing."""
 OPAQUE, CORE = 0.5, 1 / 3
 """A prototype has a shape if a piece of at least this opacity is this share of its mask; of a blurred spot, half is."""
-EIGHT = np.ones((3, 3))
-"""Pixels that touch at a corner are connected, too."""
 NEAR = 0.1
 """An object is found again if it moved by at most this share of its frame's sides, and by a pixel in any case."""
 
@@ -74,7 +70,9 @@ class Figures:
     of_shapeless: float
     """Share of the objects that are of these."""
     alike: tuple[tuple[int, int], ...]
-    """Pairs of those in use that are nearly the same."""
+    """Pairs of those in use that stand for one kind of object, either as well as the other."""
+    unused: tuple[int, ...] = ()
+    """Prototypes of which there is no object."""
     fixtures: tuple[tuple[int, int, int, int], ...] = ()
     """Top, left, height and width of the places where nothing is looked for: counters, clutter, what is ignored."""
 
@@ -104,17 +102,19 @@ def diagnose(model: PCDNet, images: UInt8[Pixels, "N H W C"]) -> Figures:
     twice, rng = -(-len(some_images) // REPEATED), np.random.default_rng(0)
     measured: list[_Measured] = []
     used, tried, again = np.zeros(model.config.num_prototypes, np.int64), 0, 0
+    twins = Twins(model)
     for start in range(0, len(some_images), CHUNK):
         chunk = some_images[start : start + CHUNK].astype(np.float32) / 255
         found = model.decompose_all(chunk, refined=False)
         measured += [_measure(model, *pair) for pair in zip(chunk, found, strict=True)]
+        twins.add(chunk, found)
         used += np.bincount(np.concatenate([image.prototype_ids for image in found]), minlength=len(used))
         some = slice(-start % twice, None, twice)
         noise = np.array([image.noise for image in measured[start:]], np.float32)[some]
         noisy = chunk[some] + noise[:, None, None, None] * rng.standard_normal(chunk[some].shape, np.float32)
         tried += sum(map(len, found[some]))
         again += _found_again(model, found[some], noisy.clip(0, 1))
-    return _figures(measured, used, again / tried if tried else 1.0, model)
+    return _figures(measured, used, again / tried if tried else 1.0, twins.pairs(), model)
 
 
 def bare_background(
@@ -170,12 +170,12 @@ def _measure(model: PCDNet, image: Float32[np.ndarray, "H W C"], found: Decompos
     if model.looks is not None:
         image = _steadied(model, image)
     noise = noise_of(image - behind)
-    outside = (_pieces(image - behind, NOISE_FACTOR * noise) > 0) & (found.instances == 0)
+    outside = (standing_pieces(image - behind, NOISE_FACTOR * noise) > 0) & (found.instances == 0)
     if model.ignored is not None:  # nothing is looked for there, but that it had to be ignored counts
         image = np.where(model.ignored.cpu().numpy()[..., None], behind, image)
     bare, left = image - behind, image - found.reconstruction
-    standing = _pieces(bare, NOISE_FACTOR * noise) > 0
-    pieces = _pieces(left, NOISE_FACTOR * noise)
+    standing = standing_pieces(bare, NOISE_FACTOR * noise) > 0
+    pieces = standing_pieces(left, NOISE_FACTOR * noise)
     bare_error, left_error = np.square(bare).sum(axis=-1), np.square(left).sum(axis=-1)
     h, w = model.config.prototype_size
     sides = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in ndimage.find_objects(pieces)]
@@ -195,14 +195,6 @@ def _measure(model: PCDNet, image: Float32[np.ndarray, "H W C"], found: Decompos
     )
 
 
-def _pieces(difference: Float32[np.ndarray, "H W C"], threshold: float) -> Int64[np.ndarray, "H W"]:
-    """What differs by more than a threshold: connected pieces, numbered from 1; specks are left out."""
-    labels, _ = ndimage.label(np.abs(difference).max(axis=-1) > threshold, structure=EIGHT)
-    kept = np.bincount(labels.ravel()) >= LEAST_PIXELS
-    kept[0] = False
-    return np.where(kept, np.cumsum(kept), 0)[labels]
-
-
 def _found_again(model: PCDNet, before: Sequence[Decomposition], noisy: Float32[np.ndarray, "n H W C"]) -> int:
     """How many objects of images are found in noisy ones too, of the same prototype and in the same place."""
     if len(noisy) == 0:
@@ -214,13 +206,18 @@ def _found_again(model: PCDNet, before: Sequence[Decomposition], noisy: Float32[
     return count
 
 
-def _figures(measured: list[_Measured], used: Int64[np.ndarray, "P"], repeated: float, model: PCDNet) -> Figures:
+def _figures(
+    measured: list[_Measured],
+    used: Int64[np.ndarray, "P"],
+    repeated: float,
+    twins: list[tuple[int, int]],
+    model: PCDNet,
+) -> Figures:
     table = np.array(measured)
     total, each = _Measured(*table.sum(axis=0)), _Measured(*table.T)
-    bank, limit, counts = model.bank(), model.config.max_objects, model.config.min_error_reduction
-    masks = bank.masks.detach().float().cpu().numpy()
+    limit, counts = model.config.max_objects, model.config.min_error_reduction
+    masks = model.bank().masks.detach().float().cpu().numpy()
     shapeless = [p for p in np.flatnonzero(used).tolist() if not has_core(masks[p])]
-    pairs = np.argwhere(np.triu(likeness(bank).cpu().numpy() > ALIKE, k=1)).tolist()
     figures = {
         "stands_out": total.standing / total.pixels,
         "explained": 1 - total.left_standing / max(total.bare_standing, total.left_standing, 1e-9),
@@ -240,7 +237,8 @@ def _figures(measured: list[_Measured], used: Int64[np.ndarray, "P"], repeated: 
         prototypes=len(used),
         in_use=int((used > 0).sum()),
         shapeless=tuple(shapeless),
-        alike=tuple((a, b) for a, b in pairs if used[a] and used[b]),
+        alike=tuple(twins),
+        unused=tuple(np.flatnonzero(used == 0).tolist()),
         fixtures=fixtures(model),
         **{name: float(value) for name, value in figures.items()},
     )

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
+from rich.progress import TaskID, TextColumn
 from rich.table import Column
 
+from pcdnet.progress import Phase, clock, own_teller
 from pcdnet.training.evaluation import small
 from pcdnet.training.events import in_words
 
 if TYPE_CHECKING:
     from pcdnet.training.loop import Progress
-
-SECONDS = 5.0
-"""Time between two plain lines at least; the last is always printed."""
-
 
 Line = TypeVar("Line", bound="LiveLine")
 
@@ -28,38 +24,28 @@ class LiveLine:
     """A line that tells how far it is, within a `with` block that ends it, and lines that stay."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
-        self._bar: Bar | None = None
-        if self._console.is_terminal:
-            columns = (BarColumn(bar_width=16), TextColumn("{task.description}"))
-            self._bar = Bar(*columns, console=self._console, transient=True)
-            self._task = self._bar.add_task("getting ready", total=None)
-        self._printed = -SECONDS
+        self._teller = own_teller()
+        self._now = Phase("", self._teller, dots=False)
+        self._told = False
 
     def __enter__(self: Line) -> Line:
-        if self._bar is not None:
-            self._bar.start()
+        self._now.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._now.__exit__()
 
     def update(self, words: str, *, seconds: float, eta: float, stays: bool = False) -> None:
         """Show how far it is, by the time that it took and will take; elsewhere than in a terminal not too often."""
-        now = time.monotonic()
-        if self._bar is not None:
-            self._bar.update(self._task, completed=seconds, total=seconds + eta, description=words)
-        if stays or (self._bar is None and now - self._printed >= SECONDS):
-            self._printed = now
-            self.say(words)
+        self._now(words, seconds / max(seconds + eta, 1e-9), stays=stays or not self._told)
+        self._told = True
 
     def say(self, words: str) -> None:
         """Print a line that stays."""
-        # Lines that stay are not wrapped, for those who search them; a console that never wraps breaks live lines.
-        self._console.print(words, soft_wrap=True, markup=False)
+        if self._teller is not None:
+            self._teller.say(words)
 
 
 class LiveLines:
@@ -137,10 +123,3 @@ def line(progress: Progress) -> str:
             f"ETA {clock(progress.eta)}",
         ]
     )
-
-
-def clock(seconds: float) -> str:
-    """A time as 0:07, 2:10 or 1:02:03."""
-    minutes, rest = divmod(max(0, round(seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -30,6 +30,7 @@ from pcdnet.metrics import (
     score_detections,
 )
 from pcdnet.model.network import CHUNK, PCDNet
+from pcdnet.progress import counting
 from pcdnet.run import RunFolder
 from pcdnet.scene import Boxes, Scenes
 
@@ -120,8 +121,9 @@ def evaluate(
     _check(scenes)
     counted = _counted_kinds(scenes)
     tally, seconds = _Tally(), 0.0
-    for start in range(0, len(scenes), CHUNK):
-        part = scenes.part(slice(start, start + CHUNK))
+    parts = [slice(start, start + CHUNK) for start in range(0, len(scenes), CHUNK)]
+    for where in counting(parts, len(parts), "scoring scenes, part"):
+        part = scenes.part(where)
         begun = time.perf_counter()
         found = model.decompose_all(np.asarray(part.images), refined=refined)
         seconds += time.perf_counter() - begun

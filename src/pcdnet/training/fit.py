@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,10 +17,12 @@ from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import checked_device
 from pcdnet.origin import Origin, fingerprint
+from pcdnet.progress import phase, shown
 from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.trained import check_own
 from pcdnet.training.backdrop import pixel_noise
+from pcdnet.training.budget import Budget, budget_for
 from pcdnet.training.colours import with_colours
 from pcdnet.training.display import TrainingDisplay
 from pcdnet.training.following import follow, share_model, share_task
@@ -47,6 +50,8 @@ def fit(
     quiet: bool = False,
     watch: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
+    began: float | None = None,
+    reported: int = 0,
 ) -> PCDNet:
     """Learn prototypes from images, without looking at any label; the best model by validation is returned.
 
@@ -79,7 +84,9 @@ def fit(
     force
         Overwrite the run in the folder.
     minutes
-        Time for training, to which its schedule is compressed.
+        Time for all of it, to which the schedule of training is compressed: reading, looking for a background and first
+        prototypes, training, settling and verdict. What comes after training is estimated, and a quarter of the time
+        is left to the steps in any case. When a run is resumed, the earlier parts count, too.
     device
         Where to compute: `cpu`, `cuda`, ...
     quiet
@@ -88,6 +95,10 @@ def fit(
         Called with the progress every now and then.
     stop
         Asked after every step; when it says True, training ends with `Interrupted`.
+    began
+        When the minutes began, as `time.monotonic` tells it; by default with the call.
+    reported
+        How many scenes will be decomposed for a report afterwards, for which the minutes leave time.
 
     Returns
     -------
@@ -102,8 +113,8 @@ def fit(
     >>> pcdnet.fit(images, "tetrominoes", changes={"train.steps": 2, "train.batch": 8}, quiet=True)
     PCDNet(19 prototypes of 25x25, up to 3 objects an image, 23,750 parameters)
     """
-    stop = stop or (lambda: False)
-    with open_ranks(stop, device) as ranks:
+    stop, began = stop or (lambda: False), time.monotonic() if began is None else began
+    with shown(quiet=quiet), open_ranks(stop, device) as ranks:
         target = checked_device(own_device(device))
         if not ranks.first:
             return follow(data, validation, target, ranks, stop)
@@ -133,8 +144,16 @@ def fit(
         with nullcontext() if out is None else RunFolder.locked(out):
             if out is not None:
                 run = _begun(out, run, task, data, minutes, force)
-            best = _learned(task, run, target, minutes, start, ranks, quiet=quiet, watch=watch, stop=stop)
+            budget = None if minutes is None else _budget(task, minutes, began, start, reported)
+            best = _learned(task, run, target, budget, start, ranks, quiet=quiet, watch=watch, stop=stop)
         return share_model(best, target, ranks)
+
+
+def _budget(task: Task, minutes: float, began: float, start: PCDNet | None, reported: int) -> Budget:
+    """What the minutes must do for."""
+    images, validation = task.scenes.images, task.validation.images
+    settles = task.config.train.settle and start is None
+    return budget_for(minutes, task.config, images, validation, began=began, settles=settles, report=reported)
 
 
 def _begun(
@@ -157,7 +176,7 @@ def _learned(
     task: Task,
     run: RunFolder | None,
     device: torch.device,
-    minutes: float | None,
+    budget: Budget | None,
     start: PCDNet | None,
     ranks: Ranks,
     *,
@@ -169,7 +188,7 @@ def _learned(
     if run is not None and run.is_settled:  # all that is missing is the end
         best = run.load_model(str(device))
     else:
-        best = _trained(task, run, device, minutes, start, ranks, quiet=quiet, watch=watch, stop=stop)
+        best = _trained(task, run, device, budget, start, ranks, quiet=quiet, watch=watch, stop=stop)
         if task.config.train.settle and start is None:  # a model to start from keeps its sizes
             best = _settled(best, task, run, quiet)
     best.names = with_colours(best, task.scenes.images, best.names)
@@ -189,7 +208,7 @@ def _trained(
     task: Task,
     run: RunFolder | None,
     device: torch.device,
-    minutes: float | None,
+    budget: Budget | None,
     start: PCDNet | None,
     ranks: Ranks,
     *,
@@ -198,11 +217,11 @@ def _trained(
     stop: Callable[[], bool],
 ) -> PCDNet:
     """The best model of all steps, from the first or from where the run stopped."""
-    trainer = Trainer(task.scenes, task.validation, task.config, run, device, minutes, ranks)
+    trainer = Trainer(task.scenes, task.validation, task.config, run, device, budget, ranks, task.picture)
     if run is not None and run.has_state:
         trainer.restore(run)
     else:
-        trainer.begin(start, task.ignored)
+        trainer.begin(start, task.ignored, task.surfaces)
         if run is not None and run.metrics():
             run.rewind(0)  # of steps that were made, but never saved
     trainer.agree()
@@ -221,7 +240,9 @@ def _trained(
 
 def _settled(best: PCDNet, task: Task, run: RunFolder | None, quiet: bool) -> PCDNet:
     """The model without superfluous prototypes, which is kept as the run's last."""
-    best = settle(best, task.scenes.images, pixel_noise(task.scenes.images))
+    with phase("measuring the noise of the images"):
+        noise = pixel_noise(task.scenes.images)
+    best = settle(best, task.scenes.images, noise)
     if run is not None:
         best.names.write(run.path)
         run.save_weights(best, settled=True)

@@ -16,11 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from pcdnet.progress import TERMINALS
 from pcdnet.training.display import LiveLines
 
 ENDED = (0, 3)
 """The exit codes of a training that came to its end, whatever its verdict."""
-PROGRESS = re.compile(r"step \d+  loss ")
+PROGRESS = re.compile(r"step \d+  loss |.* \.\.\.(  [\d:]+)?$")
 """How a line begins that tells how far a training is."""
 WAIT = 0.1
 """Seconds between two questions whether to stop."""
@@ -28,7 +29,6 @@ PATIENCE = 10.0
 """Seconds that a process has to end after it was asked to stop at once."""
 
 _COMPLAINT = "pcdnet: "
-_TERMINAL = ("TTY_COMPATIBLE", "TTY_INTERACTIVE", "FORCE_COLOR")
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ def threads_for(processes: int) -> int:
 
 def _environment(processes: int) -> dict[str, str]:
     """The environment of the processes: their share of the threads, and no terminal."""
-    own = {name: value for name, value in os.environ.items() if name not in _TERMINAL}
+    own = {name: value for name, value in os.environ.items() if name not in TERMINALS}
     return {**own, "OMP_NUM_THREADS": str(threads_for(processes))}
 
 

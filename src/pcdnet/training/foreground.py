@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
+from jaxtyping import Bool, Float32, Int64, UInt8
 from scipy import ndimage
 
 from pcdnet.pixels import Pixels, spread
@@ -224,3 +224,11 @@ def blobs_of(
         solid = mask & foreground[box]
         found.append(Blob(n, int(rows.start), int(columns.start), mask, solid, grey[box], removed, cut))
     return found, large
+
+
+def standing_pieces(difference: Float32[np.ndarray, "H W C"], threshold: float) -> Int64[np.ndarray, "H W"]:
+    """What differs by more than a threshold: connected pieces, numbered from 1; specks are left out."""
+    labels, _ = ndimage.label(np.abs(difference).max(axis=-1) > threshold, structure=np.ones((3, 3)))
+    kept = np.bincount(labels.ravel()) >= LEAST_PIXELS
+    kept[0] = False
+    return np.where(kept, np.cumsum(kept), 0)[labels]

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float32, UInt8
 
+from pcdnet.model.background.plain import Surface
 from pcdnet.model.field import Field
 from pcdnet.model.network import PCDNet
 from pcdnet.pixels import Pixels
@@ -86,16 +88,18 @@ def init_from_images(
     seed: int,
     *,
     every_shape: bool = True,
+    surfaces: Sequence[Surface] | None = None,
 ) -> None:
     """Start a model from the images: its background, and as many prototypes as there are shapes to take.
 
-    `picture` is the first background of a model that learns one. Without `every_shape` only what stands out
+    `picture` is the first background of a model that learns one, and `surfaces` are the plain ones of `some_of` the
+    images, if they are known already. Without `every_shape` only what stands out
     most counts.
     """
     if model.background is not None and picture is not None:
         model.background.copy_(torch.from_numpy(picture).permute(2, 0, 1))
     rng, some = np.random.default_rng(seed), some_of(images)
-    behind = behind_images(model.config.background, some, picture)
+    behind = behind_images(model.config.background, some, picture, surfaces)
     count, frame = model.config.num_prototypes, model.config.prototype_size
     if not every_shape:
         seeds = choose_seeds(strong(find_foreground(some, behind, frame).blobs), count, frame, rng)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,17 @@ from torch import Tensor
 
 from pcdnet.config import Config
 from pcdnet.errors import Interrupted, PcdnetError, Setting
+from pcdnet.model.background.plain import Surface
 from pcdnet.model.engine import Layers
 from pcdnet.model.network import PCDNet
 from pcdnet.model.sharing import WHOLE
 from pcdnet.model.storage import fill
 from pcdnet.pixels import Pixels, PixelStore, pieces, spread
+from pcdnet.progress import phase, stepping
 from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.backdrop import STITCHED, learned_picture
+from pcdnet.training.budget import MEASURED, Budget
 from pcdnet.training.checkpoint import best_weights, checked_state
 from pcdnet.training.evaluation import Evaluation, evaluate
 from pcdnet.training.foreground import largest_objects
@@ -55,6 +58,8 @@ class State:
     """Steps done."""
     seconds: float
     """Time that training took so far."""
+    before: float
+    """Time until the first step, of this process and of those that it goes on from."""
     best: float
     """The best validation so far: less its mean squared error, so larger is better."""
     health: Health
@@ -97,12 +102,17 @@ class Trainer:
         config: Config,
         run: RunFolder | None,
         device: torch.device,
-        minutes: float | None,
+        minutes: Budget | float | None,
         ranks: Ranks = ALONE,
+        picture: Float32[np.ndarray, "H W C"] | None = None,
     ) -> None:
+        """`minutes` end it sooner, and `picture` is the first background, if that is known already."""
         self._images, self._validation, self._config, self._run = scenes.images, validation, config, run
-        self._device, self._minutes, self._ranks = device, minutes, ranks
-        self._picture = self._first_background() if ranks.first else None
+        self._budget = minutes if isinstance(minutes, Budget | None) else Budget(minutes=minutes)
+        self._after: float | None = None
+        self._device, self._ranks = device, ranks
+        with phase("making the first background"):
+            self._picture = (self._first_background() if picture is None else picture) if ranks.first else None
         size = ranks.said(None if self._picture is None else self._picture.shape[:2])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.train.seed)  # the colour network's first weights
@@ -111,13 +121,18 @@ class Trainer:
         self._model.learned_size = scenes.images.shape[1], scenes.images.shape[2]
         self._optimizer = torch.optim.Adam(self._groups(), lr=config.train.learning_rate)
         self._epoch, self._order = -1, np.arange(0)
-        self._state = State(0, 0.0, -math.inf, Health.start(config.model.num_prototypes))
+        self._state = State(0, 0.0, 0.0, -math.inf, Health.start(config.model.num_prototypes))
         self._best = self._weights()
 
-    def begin(self, start: PCDNet | None = None, ignored: Bool[np.ndarray, "H W"] | None = None) -> None:
+    def begin(
+        self,
+        start: PCDNet | None = None,
+        ignored: Bool[np.ndarray, "H W"] | None = None,
+        surfaces: Sequence[Surface] | None = None,
+    ) -> None:
         """Give the bank its first values: those of another model, shapes in the images, or the paper's constants.
 
-        `ignored` are pixels that do not count.
+        `ignored` are pixels that do not count, and `surfaces` are the plain backgrounds, if they are known already.
         """
         if ignored is not None and self._model.ignored is None:
             raise PcdnetError(
@@ -129,7 +144,12 @@ class Trainer:
             self._model.load_state_dict(start.state_dict())
         elif self._config.train.init != "constant":
             train = self._config.train
-            init_from_images(self._model, self._images, self._picture, train.seed, every_shape=train.init == "shapes")
+            with phase("taking the first prototypes from the images"):
+                init_from_images(
+                    *(self._model, self._images, self._picture, train.seed),
+                    every_shape=train.init == "shapes",
+                    surfaces=surfaces,
+                )
         elif self._model.background is not None and self._picture is not None:
             with torch.no_grad():
                 self._model.background.copy_(torch.from_numpy(self._picture).permute(2, 0, 1))
@@ -198,15 +218,23 @@ class Trainer:
         health = Health(**_part(tensors, "health."))
         state = self._state
         state.step, state.seconds, state.best, state.health = words["step"], words["seconds"], words["best"], health
+        state.before = words.get("before", 0.0)  # which version 0.1 did not count
 
     def train(self, watch: Callable[[Progress], None], stop: Callable[[], bool]) -> None:
         """All steps that are left."""
+        with stepping():
+            self._train(watch, stop)
+
+    def _train(self, watch: Callable[[Progress], None], stop: Callable[[], bool]) -> None:
         state, train, ranks = self._state, self._config.train, self._ranks
+        if self._budget is not None:
+            state.before = ranks.said(state.before + time.monotonic() - self._budget.began)
         before, start = state.seconds, time.perf_counter()
         watched = saved = start
         while state.step < train.steps and self._share() < 1:
             loss, rate, events = self._step()
             state.step += 1
+            self._look_ahead()
             state.seconds, _ = ranks.heard(before + time.perf_counter() - start, asked=False)
             last = state.step == train.steps or self._share() >= 1
             due = last or state.step % train.validate_every == 0
@@ -245,7 +273,20 @@ class Trainer:
     def _share(self) -> float:
         """How much of the training is over: by steps, or by time where that is limited and runs out sooner."""
         share = self._state.step / self._config.train.steps
-        return share if self._minutes is None else max(share, self._state.seconds / (60 * self._minutes))
+        if self._budget is None:
+            return share
+        return max(share, self._state.seconds / self._budget.left(self._state.before, self._after))
+
+    def _look_ahead(self) -> None:
+        """Once, where time is limited: see how long it will take when the steps are over."""
+        if self._budget is None or self._after is not None or not MEASURED <= self._share() < 1:
+            return
+        after = None
+        if self._ranks.first:
+            with torch.no_grad():
+                after = self._budget.after(self._model.eval(), self._images)
+            self._model.train()
+        self._after = self._ranks.said(after)
 
     def _step(self) -> tuple[float, float, tuple[Event, ...]]:
         """Learn from one batch: the loss, the learning rate, and which prototypes were reset."""
@@ -320,7 +361,8 @@ class Trainer:
 
     def _validate(self) -> Evaluation:
         """Score the model; keep it if it is the best."""
-        found = evaluate(self._model, self._validation, refined=False)
+        with phase("validating"):
+            found = evaluate(self._model, self._validation, refined=False)
         # By the error, not by the labels: the model is chosen as it is trained, without looking at the ground truth.
         if -found.mse >= self._state.best:
             self._state.best = -found.mse
@@ -378,7 +420,8 @@ class Trainer:
 
     def _words(self) -> dict[str, Any]:
         """How far training is, and how good it was at its best."""
-        return {"step": self._state.step, "seconds": self._state.seconds, "best": self._state.best}
+        state = self._state
+        return {"step": state.step, "seconds": state.seconds, "before": state.before, "best": state.best}
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

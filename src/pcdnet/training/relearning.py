@@ -146,7 +146,7 @@ def learn_again(
     pcdnet.errors.PcdnetError: ... comes with pcdnet and stays as it is; ...
     """
     run = RunFolder.open(run)
-    run.check_own()
+    run.check_changeable()
     if not minutes > 0:
         raise PcdnetError(Setting("minutes", minutes), " is no time to learn in; give more than 0")
     with RunFolder.locked(run.path):
@@ -246,7 +246,7 @@ def adopt(run: RunFolder | str | Path) -> Path:
     pcdnet.errors.PcdnetError: nothing waits to be adopted in ...; learn again first
     """
     run = RunFolder.open(run)
-    run.check_own()
+    run.check_changeable()
     with RunFolder.locked(run.path):
         learned = candidate_of(run)
         if learned is None:
@@ -282,7 +282,7 @@ def restore(run: RunFolder | str | Path) -> Path:
     pcdnet.errors.PcdnetError: ... has no former model; nothing was adopted
     """
     run = RunFolder.open(run)
-    run.check_own()
+    run.check_changeable()
     with RunFolder.locked(run.path):
         formers = run.formers()
         if not formers:

@@ -18,6 +18,7 @@ from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import folder as made
 from pcdnet.files import whole_file
 from pcdnet.model.storage import CONFIG
+from pcdnet.progress import stepping
 from pcdnet.run import REPORT, VERDICT, RunFolder
 from pcdnet.training.display import LiveLines
 from pcdnet.training.fleet import run_side_by_side
@@ -146,6 +147,6 @@ def train_seeds(
     """
     left = {f"seed {seed}": seed for seed in plan.seeds if force or not plan.is_finished(seed)}
     commands = {name: [*PROGRAM, *plan.command(seed, force=force)] for name, seed in left.items()}
-    with LiveLines() as lines:
+    with LiveLines() as lines, stepping():
         ended = run_side_by_side(commands, jobs, lines, stop or (lambda: False))
     return {left[name]: problem for name, problem in ended.items()}

@@ -26,6 +26,7 @@ from pcdnet.model.composition import OPAQUE
 from pcdnet.model.fidelity import unexplained_shares
 from pcdnet.model.network import PCDNet
 from pcdnet.pixels import Pixels, spread
+from pcdnet.progress import Phase, phase
 from pcdnet.training.backdrop import to_tensor
 from pcdnet.training.company import happen_to_touch
 from pcdnet.training.fillers import fillers
@@ -56,6 +57,13 @@ def settle(
     model: PCDNet, everything: UInt8[Pixels, "N H W C"], noise: float, watch: Callable[[int, int], None] | None = None
 ) -> PCDNet:
     """The model without its superfluous prototypes; `noise` is the standard deviation of the images' noise."""
+    with phase("looking which prototypes are needed") as now:
+        return _settled(model, everything, noise, watch or (lambda *_: None), now)
+
+
+def _settled(
+    model: PCDNet, everything: UInt8[Pixels, "N H W C"], noise: float, watch: Callable[[int, int], None], now: Phase
+) -> PCDNet:
     total = len(everything)
     images = spread(everything, max(1, total // IMAGES), IMAGES)
     if model.config.max_unexplained == 1:  # nobody said how much may be left
@@ -70,11 +78,11 @@ def settle(
         found = _renumbered(_only(model, kept).decompose_all(images), kept)
         kept = _use(found, model.config.num_prototypes) > 0
     bank = _Bank(model, images, total, noise, kept, found)
-    for _ in range(PASSES):  # what goes late may make others superfluous that were tried before
+    for number in range(PASSES):  # what goes late may make others superfluous that were tried before
         before = bank.kept
         for n, p in enumerate(bank.order()):
-            if watch is not None:
-                watch(n, int(bank.kept.sum()))
+            watch(n, int(bank.kept.sum()))
+            now(f"round {number + 1} of at most {PASSES}, {n} of {int(before.sum())} tried")
             bank = bank.without(p) or bank
         if (bank.kept == before).all():
             break

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float32
 from numpy.typing import NDArray
 
-from pcdnet.config import Config
+from pcdnet.config import Config, TrainConfig
 from pcdnet.data.opening import split_scenes, to_scenes, training_data, training_view
 from pcdnet.data.sources import usual_preset
 from pcdnet.data.view import UNCHANGED, View
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.model.background.plain import Surface
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.network import PCDNet
 from pcdnet.scene import Scenes
@@ -39,6 +40,10 @@ class Task:
     """What the best weights are chosen by."""
     view: View
     """How images are looked at, in which all that was left open is chosen."""
+    picture: Float32[np.ndarray, "H W C"] | None = None
+    """Their still background, where the configuration was chosen from them: finding it takes long."""
+    surfaces: Sequence[Surface] | None = None
+    """Or the plain surfaces of those that were looked at."""
 
     @property
     def ignored(self) -> Bool[np.ndarray, "H W"] | None:
@@ -66,18 +71,21 @@ def prepare(
     wanted = known.model if known is not None else None if start is None else start.config
     # Models of one channel look at grey images; an automatic one takes what there is.
     view = dataclasses.replace(view, grey=view.grey or (wanted is not None and wanted.channels == 1))
-    seed = known.train.seed if known is not None else int(changes.get("train.seed", 0))
+    seed = known.train.seed if known is not None else TrainConfig(seed=changes.get("train.seed", 0)).seed
     view = view if settled else training_view(data, view, split=validation is None)
     scenes, valid = _scenes(data, validation, seed, view)
+    picture = surfaces = None
     if known is None:
         choice = choose(scenes.images, seed, tiles=scenes.places is not None)
         if choice.tiles is not None and start is None and view.tiles is None:
             view = dataclasses.replace(view, tiles=choice.tiles)
             scenes, valid = _scenes(data, validation, seed, view)
             choice = choose(scenes.images, seed, tiles=True)
-        known = _chosen(choice, changes, start, quiet)
+        known, picture, surfaces = _chosen(choice, changes, start, quiet), choice.picture, choice.surfaces
     check_fit(scenes, known, start)
-    return Task(config=known, scenes=scenes, validation=valid, view=view)
+    if (known.model.background, known.train.init) != ("still", "shapes"):
+        picture = None  # another one was asked for
+    return Task(config=known, scenes=scenes, validation=valid, view=view, picture=picture, surfaces=surfaces)
 
 
 def _known(data: Data, config: Config | str | None, changes: Mapping[str, Any], start: PCDNet | None) -> Config | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -110,3 +111,21 @@ def test_pictures_and_what_they_leave_are_those_of_the_tensors(background: Backg
     torch.testing.assert_close(picture, expected)
     torch.testing.assert_close(left, error)
     assert (left > 0).any()
+
+
+@needs_numba
+def test_it_is_said_that_something_is_compiled_and_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def compiling() -> Callable[[], None]:
+        said.append("compiling")
+        return lambda: said.append("done")
+
+    monkeypatch.setattr("pcdnet.model.compiled.compiling", compiling)
+    made: dict[str, Callable[[int], int]] = {}
+    exec("def next_one(number): return number + 1", made)  # without a file there is nothing to be kept
+    next_one = compiled.compiled(made["next_one"])
+    assert next_one(1) == 2
+    assert said == ["compiling", "done"]
+    assert next_one(2) == 3
+    assert said == ["compiling", "done"]

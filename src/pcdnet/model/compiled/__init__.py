@@ -20,6 +20,8 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
+from pcdnet.progress import compiling
+
 _allowed: ContextVar[bool] = ContextVar("compiled", default=True)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -55,11 +57,30 @@ def compiled(function: Function) -> Function:
     """
     import numba
 
+    _announce()
     loose = {"reassoc", "contract", "nsz", "arcp"}
     jit = numba.njit(nogil=True, fastmath=loose, error_model="numpy", forceinline=True)(function)
     with suppress(RuntimeError):  # nowhere to keep it: it is compiled anew by every process
         jit.enable_caching()
     return cast("Function", jit)
+
+
+@cache
+def _announce() -> None:
+    """Have it said whenever something is compiled, which what is kept on disk is not."""
+    from numba.core import event
+
+    class Announcer(event.Listener):
+        def __init__(self) -> None:
+            self.ends: list[Callable[[], None]] = []
+
+        def on_start(self, event: object) -> None:
+            self.ends.append(compiling())
+
+        def on_end(self, event: object) -> None:
+            self.ends.pop()()
+
+    event.register("numba:compile", Announcer())  # type: ignore[no-untyped-call]
 
 
 def share(work: Callable[[int, int], None], count: int) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import whole_file, with_ending
 from pcdnet.model.network import PCDNet
+from pcdnet.progress import phase
 
 if TYPE_CHECKING:
     from pcdnet.model.onnx.parity import Parity
@@ -61,14 +62,16 @@ def export_onnx(model: PCDNet, path: str | Path, *, size: tuple[int, int] | None
     path, size = with_ending(path, ".onnx"), size or model.image_size
     if size is None:
         raise PcdnetError("the model does not say how large its images are; give ", Setting("size"))
-    content = to_onnx(model, size, batch)
+    with phase("making the ONNX graph"):
+        content = to_onnx(model, size, batch)
     with whole_file(path) as file:
         file.write(content)
     parity = None
     if find_spec("onnxruntime") is not None:
         from pcdnet.model.onnx.parity import compare, sample
 
-        parity = compare(path.read_bytes(), model, sample(model, size, batch))
+        with phase("comparing onnxruntime's results with the model's"):
+            parity = compare(path.read_bytes(), model, sample(model, size, batch))
         if not parity.as_good:
             raise PcdnetError(
                 f"{path} was written, but onnxruntime finds only {parity.shared} of {parity.objects} objects in "

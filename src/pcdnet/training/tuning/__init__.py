@@ -20,6 +20,7 @@ from pcdnet.files import folder as made
 from pcdnet.files import locked_file
 from pcdnet.model.storage import checked_device
 from pcdnet.pixels import pieces
+from pcdnet.progress import shown, stepping
 from pcdnet.training.display import LiveLine
 from pcdnet.training.loop import Progress, Trainer
 from pcdnet.training.task import Data, Task, check_fit, prepare
@@ -112,7 +113,8 @@ def tune(
 
     _check(trials=trials, steps=steps, minutes=minutes, seed=seed, patience=patience)
     searched, target, out = _space(space, steps), checked_device(device), _free(out)
-    task = _unlabelled(prepare(data, config, {"train.seed": seed}, view=view, quiet=quiet))
+    with shown(quiet=quiet):
+        task = _unlabelled(prepare(data, config, {"train.seed": seed}, view=view, quiet=quiet))
     base, name, asked = _shortened(task.config, steps), name or out.resolve().name, stop or (lambda: False)
     searched.check(base)
     origin = {
@@ -125,7 +127,9 @@ def tune(
     with (
         locked_file(out / LOCK) if storage is None else nullcontext(),
         open_study(url, name, searched, base, seed=seed, patience=0 if storage is None else patience) as study,
+        shown(quiet=quiet),
         nullcontext() if quiet else LiveLine() as line,
+        stepping(),
     ):
         for kept in [study.agree(origin), *([StudyRecord.read(out).origin] if (out / TRIALS).is_file() else [])]:
             _refuse_another(kept, origin, out)

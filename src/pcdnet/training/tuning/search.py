@@ -14,7 +14,8 @@ from optuna.exceptions import UpdateFinishedTrialError
 
 from pcdnet.config import Config
 from pcdnet.errors import Interrupted, PcdnetError, Setting
-from pcdnet.training.display import LiveLine, clock
+from pcdnet.progress import clock
+from pcdnet.training.display import LiveLine
 from pcdnet.training.evaluation import small
 from pcdnet.training.loop import Progress
 from pcdnet.training.tuning.study import STORAGE_ERRORS, SharedStudy

@@ -1,0 +1,186 @@
+"""Twins: prototypes that stand for one kind of object, told from kinds that merely look alike.
+
+An O and a Q look alike, and still every letter lies at its own prototype. Of two prototypes of one kind, objects lie in
+between: which of the two is chosen is an accident. So every object is painted with both, and its pixels tell where
+between the two paintings it lies: at 0 it is its own prototype, at 1/2 either would do, at 1 the other. Of shapes that
+differ, next to no object is nearer to the middle than to an end; of a kind that was cut in two, many are, wherever it
+was cut.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+from scipy.signal import correlate
+
+from pcdnet.decomposition import BankArrays, Decomposition
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.network import PCDNet
+from pcdnet.model.rendering import recompose
+from pcdnet.training.foreground import LEAST_CONTRAST, standing_pieces
+from pcdnet.training.reset import likeness
+
+ALIKE = 0.95
+"""Only prototypes more alike than this can be twins: either then removes nine tenths of the error of the other."""
+PARTNERS = 3
+"""Prototypes that each is compared with, the most alike: of three that are the same, two pairs say so."""
+OBJECTS = 24
+"""Objects of a prototype that are painted with another one, at most."""
+NEARER = 1 / 4
+"""An object so far from 0 (its own prototype) and from 1 (the other) is nearer to the middle than to either."""
+TOLD = 1 / 2
+"""An object counts if this share of what the prototypes differ by is seen of it, and not hidden by others."""
+EXCEPTIONS = 1 / 10
+"""A share of the objects that is no longer an exception; a single object is one in any case."""
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """What the objects of one prototype say of another one."""
+
+    same: int = 0
+    """Objects that look the same with either."""
+    apart: int = 0
+    """Objects that look otherwise with the other."""
+    between: int = 0
+    """Those of them that are nearer to the middle between the two than to either."""
+
+    @property
+    def objects(self) -> int:
+        """All that count."""
+        return self.same + self.apart
+
+
+@dataclass(slots=True)
+class Twins:
+    """Which prototypes are interchangeable, as far as the objects that were added so far tell."""
+
+    model: PCDNet
+    _bank: PrototypeBank = field(init=False)
+    _arrays: BankArrays = field(init=False)
+    _pairs: list[tuple[int, int]] = field(init=False)
+    _evidence: dict[tuple[int, int], _Evidence] = field(default_factory=lambda: defaultdict(_Evidence))
+
+    def __post_init__(self) -> None:
+        self._bank = self.model.weights().map(torch.Tensor.detach).clamped()
+        self._arrays = self._bank.to_numpy()
+        alike = likeness(self.model.bank()).cpu().numpy()
+        np.fill_diagonal(alike, 0)
+        nearest = np.argsort(-alike, axis=1, kind="stable")[:, :PARTNERS]
+        pairs = {(min(a, b), max(a, b)) for a, row in enumerate(nearest.tolist()) for b in row if alike[a, b] > ALIKE}
+        self._pairs = sorted(pairs)
+
+    def add(self, images: Float32[np.ndarray, "n H W C"], found: Sequence[Decomposition]) -> None:
+        """Look at the objects of some images, as many as are still needed."""
+        ways = {way: _aligned(self._arrays, *way) for a, b in self._pairs for way in ((a, b), (b, a))}
+        for image, scene in zip(images, found, strict=True):
+            for (a, b), (shift, scale) in ways.items():
+                evidence = self._evidence[a, b]
+                for n in np.flatnonzero(scene.prototype_ids == a).tolist():
+                    if evidence.objects < OBJECTS:
+                        self._look(evidence, image, scene, n, _exchanged(scene, n, b, shift, scale))
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs of prototypes that are interchangeable, each with the lower number first."""
+        return [pair for pair in self._pairs if self._interchangeable(*pair)]
+
+    def _interchangeable(self, a: int, b: int) -> bool:
+        """Whether objects of either are as well explained by the other."""
+        both = self._evidence[a, b], self._evidence[b, a]
+        if not all(evidence.objects for evidence in both):
+            return False
+        if not any(evidence.apart for evidence in both):
+            return True
+        return any((evidence.between - 1) / max(1, evidence.apart) > EXCEPTIONS for evidence in both)
+
+    def _look(
+        self,
+        evidence: _Evidence,
+        image: Float32[np.ndarray, "H W C"],
+        scene: Decomposition,
+        n: int,
+        other: Decomposition,
+    ) -> None:
+        """Add what one object says, which `other` has of another prototype."""
+        part = _window(scene, other, n, self._bank.frame)
+        one, two = (self._painted(part, each) for each in (scene, other))
+        alone = [self._painted(part, each, n) for each in (scene, other)]
+        difference = two - one
+        apart, visible = float(np.square(alone[1] - alone[0]).sum()), float(np.square(difference).sum())
+        if visible < TOLD * apart:
+            return
+        seen = standing_pieces(difference, LEAST_CONTRAST) > 0
+        if not seen.any():
+            evidence.same += 1
+            return
+        left = image[part] - one
+        noise = np.square(left[~seen]).mean() if not seen.all() else 0.0
+        if np.square(left[seen]).sum() > visible + noise * left[seen].size:
+            return  # it is neither of the two
+        evidence.apart += 1
+        evidence.between += bool(NEARER < float((left * difference).sum()) / visible < 1 - NEARER)
+
+    def _painted(
+        self, part: tuple[slice, slice], scene: Decomposition, only: int | None = None
+    ) -> Float32[np.ndarray, "h w C"]:
+        """A part of a scene, or one of its objects alone, painted without the rest."""
+        (h, w), channels = self._bank.frame, scene.colours.shape[1]
+        height, width = part[0].stop - part[0].start, part[1].stop - part[1].start
+        places = scene.positions - np.array([part[0].start, part[1].start])
+        chosen = ((places > [-h, -w]) & (places < [height, width])).all(axis=1)
+        if only is not None:
+            chosen &= np.arange(len(scene)) == only
+        behind = self._arrays.background if scene.background is None else scene.background
+        own = np.zeros((height, width, channels), np.float32) if behind is None else np.ascontiguousarray(behind[part])
+        smaller = Decomposition(
+            prototype_ids=scene.prototype_ids[chosen],
+            positions=places[chosen].astype(np.int32),
+            colours=scene.colours[chosen],
+            error_reductions=scene.error_reductions[chosen],
+            instances=np.zeros((height, width), np.int32),
+            reconstruction=np.zeros((height, width, channels), np.float32),
+            error=0.0,
+        )
+        ground = torch.from_numpy(own).permute(2, 0, 1).to(self._bank.masks)
+        return recompose(self._bank, smaller, None, ground, channels).reconstruction
+
+
+def groups(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Pairs that share a prototype as one group, each in order."""
+    found: list[set[int]] = []
+    for pair in pairs:
+        touching = [group for group in found if group & set(pair)]
+        found = [group for group in found if group not in touching] + [set(pair).union(*touching)]
+    return sorted(tuple(sorted(group)) for group in found)
+
+
+def _aligned(bank: BankArrays, a: int, b: int) -> tuple[tuple[int, int], float]:
+    """By how much the other's frame is shifted where it fits one best, and how much brighter it must be then."""
+    one, other = (bank.prototypes[p] * bank.masks[p] for p in (a, b))
+    fit = correlate(one, other, mode="full", method="fft")
+    row, column = np.unravel_index(int(fit.argmax()), fit.shape)
+    shift = int(row) - other.shape[0] + 1, int(column) - other.shape[1] + 1
+    return shift, float(fit.max()) / max(float(np.square(other).sum()), 1e-9)
+
+
+def _exchanged(scene: Decomposition, n: int, prototype: int, shift: tuple[int, int], scale: float) -> Decomposition:
+    """The scene in which an object is of another prototype."""
+    kinds, positions, colours = scene.prototype_ids.copy(), scene.positions.copy(), scene.colours.copy()
+    kinds[n] = prototype
+    positions[n] += np.array(shift, np.int32)
+    colours[n] *= np.float32(scale)
+    return dataclasses.replace(scene, prototype_ids=kinds, positions=positions, colours=colours)
+
+
+def _window(scene: Decomposition, other: Decomposition, n: int, frame: tuple[int, int]) -> tuple[slice, slice]:
+    """The part of the image in which an object may be seen in either scene."""
+    places, size = np.stack([scene.positions[n], other.positions[n]]), np.array(scene.instances.shape)
+    start = places.min(axis=0).clip(0, size - 1).tolist()
+    end = (places.max(axis=0) + frame).clip(1, size).tolist()
+    return slice(start[0], end[0]), slice(start[1], end[1])
