@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test demo bench models results results-quick packaging drills fuzz format clean
+.PHONY: help test demo bench models results results-quick packaging drills fuzz docs format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 15
@@ -47,6 +47,13 @@ drills: $(READY)  ## kill, damage and starve runs hundreds of times, and count w
 
 fuzz: $(READY)  ## read mutated inputs of every kind, 10 minutes each, and report what breaks (hours)
 	$(BIN)/python -m benchmarks.fuzz
+
+docs: $(VENV)/.docs  ## build the documentation into build/site; any warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
 
 format: $(READY)  ## put the code in shape
 	$(BIN)/ruff check --fix .

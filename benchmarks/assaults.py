@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import socket
 import sys
 import threading
@@ -44,13 +45,20 @@ def scene(objects: int, side: int, *, background: bool = False) -> dict[str, Any
 
 def black_png(side: int) -> bytes:
     """A large black picture in a small file."""
+    return _grey_png(side, bytes(side * (side + 1)))
 
+
+def noise_png(side: int) -> bytes:
+    """A picture of noise, in which nothing is explained and all is searched."""
+    return _grey_png(side, b"".join(b"\0" + os.urandom(side) for _ in range(side)))
+
+
+def _grey_png(side: int, rows: bytes) -> bytes:
     def chunk(kind: bytes, content: bytes) -> bytes:
         return len(content).to_bytes(4, "big") + kind + content + zlib.crc32(kind + content).to_bytes(4, "big")
 
     head = side.to_bytes(4, "big") * 2 + b"\x08\x00\x00\x00\x00"
-    rows = zlib.compress(bytes(side * (side + 1)))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def posted(path: str, body: bytes, kind: str = "application/json") -> bytes:
@@ -128,6 +136,18 @@ def crumbled_files(site: str, end: float) -> None:
     _ask(site, end, "/api/decompose", [form], threads=4, kind=kind)
 
 
+def crumbs(site: str, end: float) -> None:
+    """Bodies in chunks of one byte."""
+    head = b"POST /api/render HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    _hold(site, end, head + b"1\r\nx\r\n" * 40_000, connections=40)
+
+
+def noise(site: str, end: float) -> None:
+    """Pictures of noise from another address, more than may wait."""
+    form, kind = _form(noise_png(120))
+    _ask(site, end, "/api/decompose", [form], threads=80, kind=kind, address="127.0.0.2")
+
+
 ASSAULTS: tuple[Assault, ...] = (
     many_objects,
     wide_objects,
@@ -140,6 +160,8 @@ ASSAULTS: tuple[Assault, ...] = (
     odd_forms,
     flood,
     crumbled_files,
+    crumbs,
+    noise,
 )
 """All of them."""
 
@@ -151,12 +173,19 @@ def _form(content: bytes) -> tuple[bytes, str]:
 
 
 def _ask(
-    site: str, end: float, path: str, bodies: list[bytes], *, threads: int, kind: str = "application/json"
+    site: str,
+    end: float,
+    path: str,
+    bodies: list[bytes],
+    *,
+    threads: int,
+    kind: str = "application/json",
+    address: str | None = None,
 ) -> None:
-    """Send bodies again and again, some at a time."""
+    """Send bodies again and again, some at a time, from one of this machine's addresses."""
 
     def client(n: int) -> None:
-        with httpx.Client(base_url=site, timeout=60) as own:
+        with httpx.Client(base_url=site, timeout=60, transport=httpx.HTTPTransport(local_address=address)) as own:
             while time.monotonic() < end:
                 with suppress(httpx.HTTPError):
                     answer = own.post(path, content=bodies[n % len(bodies)], headers={"Content-Type": kind})

@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tarfile
@@ -44,16 +45,17 @@ build_meta.build_sdist(out)
 IMPORT = """
 import importlib, json, pkgutil, sys
 import pcdnet
-done, torchless, broken = 0, [], {}
+done, missing, broken = 0, {}, {}
 for module in pkgutil.walk_packages(pcdnet.__path__, "pcdnet."):
     try:
         importlib.import_module(module.name)
         done += 1
     except ModuleNotFoundError as error:
-        (torchless.append(module.name) if error.name == "torch" else broken.update({module.name: str(error)}))
+        missing.setdefault(error.name.partition(".")[0], []).append(module.name)
     except Exception as error:
         broken[module.name] = repr(error)
-print(json.dumps({"imported": done, "need_torch": len(torchless), "broken": broken}))
+print(json.dumps({"imported": done, "not_for_want_of": {name: len(found) for name, found in missing.items()},
+                  "broken": broken}))
 """
 USABLE = """
 import importlib, re, sys
@@ -117,11 +119,12 @@ def contents(wheel: Path) -> dict[str, str]:
 
 def fresh(place: Place) -> dict[str, Any]:
     """From nothing to a first decomposition."""
-    begun = time.perf_counter()
+    begun, busy = time.perf_counter(), busy_seconds()
     python = place.environment("fresh")
     pip(python, "-c", str(CONSTRAINTS), str(place.wheel), cwd=place.home)
     installed = time.perf_counter()
-    return {"install_seconds": round(installed - begun, 1), **first(python, place), "total_seconds": since(begun)}
+    found = {"install_seconds": round(installed - begun, 1), **first(python, place), "total_seconds": since(begun)}
+    return {**found, "core_seconds": round(busy_seconds() - busy, 1)}
 
 
 def first(python: Path, place: Place) -> dict[str, Any]:
@@ -163,7 +166,7 @@ def hashes(place: Place) -> dict[str, Any]:
 
 def extras(place: Place, names: list[str]) -> dict[str, Any]:
     """Whether every extra installs, one on top of the other, and can be used."""
-    python, needs = place.environment("extras"), extra_needs()
+    python, needs = place.environment("extras"), extra_needs(place)
     pip(python, "-c", str(CONSTRAINTS), str(place.wheel), cwd=place.home)
     done = {}
     for name in names or needs:
@@ -176,9 +179,9 @@ def extras(place: Place, names: list[str]) -> dict[str, Any]:
     return {"seconds": done}
 
 
-def extra_needs() -> dict[str, list[str]]:
+def extra_needs(place: Place) -> dict[str, list[str]]:
     """What every extra for users needs."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((place.home / "source" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needs: dict[str, list[str]] = project["optional-dependencies"]
     return {name: needed for name, needed in needs.items() if name != "dev"}
 
@@ -199,9 +202,16 @@ def others(place: Place, pythons: list[str]) -> dict[str, Any]:
         listed = json.loads(run([command, "models", "--json"], place.home))
         run([command, "train", "--help"], place.home)
         imported = json.loads(run([str(python), "-c", IMPORT], place.home).splitlines()[-1])
+        assert not imported["broken"], imported["broken"]
         pip(python, "--dry-run", "-c", str(CONSTRAINTS), str(place.wheel), cwd=place.home)
         done[tag] = {**imported, "models": list(listed), "resolves_with_torch": True}
     return done
+
+
+def busy_seconds() -> float:
+    """Processor time of all commands so far: where others share the machine, the clock misleads."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def since(begun: float) -> float:

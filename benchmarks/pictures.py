@@ -1,12 +1,15 @@
-"""Pictures of the README and the docs: the method in one diagram, the viewer, and a report.
+"""Pictures of the README and the documentation: the method in one diagram, its stages, the viewer, and reports.
 
 usage: python -m benchmarks.pictures method
+       python -m benchmarks.pictures stages [RUN]
        python -m benchmarks.pictures viewer RUN [--data DATA]
        python -m benchmarks.pictures report RUN [--data DATA]
+       python -m benchmarks.pictures study STUDY
 
-`method` draws a generated scene on its way through the model, with the true prototypes. `viewer` starts `pcdnet serve`
-for a run and takes a screenshot of the whole window with a browser (Chromium). `report` writes the report of a run and
-takes screenshots of its top and of its kinds.
+`method` draws a generated scene on its way through the model, with the true prototypes; `stages` a frame of Space
+Invaders, stage by stage. `viewer` starts `pcdnet serve` for a run and takes a screenshot of the whole window with a
+browser (Chromium). `report` does the same with the top of the report of a run, and with its kinds, and `study` with the
+report that `pcdnet tune` left. `MADE` has the commands of all pictures of docs/pictures.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from matplotlib.patches import FancyArrowPatch
 
 import pcdnet
 from benchmarks.serve import serving
+from benchmarks.stages import RUN, stages
 from pcdnet.colours import instance_colours
 from pcdnet.config import Config
 from pcdnet.data import tetrominoes
@@ -37,10 +41,28 @@ from pcdnet.serve.workbench import Workbench
 REPORTED = 200
 """Scenes that the report is about."""
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+MADE = {
+    "method.png": "python -m benchmarks.pictures method",
+    "stages-*.png": "python -m benchmarks.pictures stages",
+    "viewer*.png": "python -m benchmarks.pictures viewer runs/space-invaders",
+    "report*.png": "python -m benchmarks.pictures report runs/space-invaders",
+    "study.png": "python -m benchmarks.pictures study studies/mine",
+    "gallery-*.png": "python -m benchmarks.gallery",
+    "model-*.png": "pcdnet figure letters --kind segmentation --count 2 --out docs/pictures/model-letters.png",
+    "limits.png": "python -m benchmarks.limits",
+    "failed-*.png": "python -m benchmarks.run",
+    "real-*.png": "python -m benchmarks.run",
+    "prototypes.png": "pcdnet demo",
+    "decompositions.png": "pcdnet demo",
+    "traffic.png": "pcdnet figure runs/us101-b --kind segmentation --out docs/pictures/traffic.png",
+}
+"""The command that makes each picture of docs/pictures."""
 SCENE = 3
 """Which generated scene is shown."""
 WINDOW = {"width": 1280, "height": 1070}
 """Pixels of the browser's window."""
+STUDY = {"width": 900, "height": 1020}
+"""The same for the report of a study."""
 PAGE = {"width": 1100, "height": 900}
 """The same for the report."""
 
@@ -106,6 +128,18 @@ def viewer(run: Path, data: str | None, path: Path) -> None:
         browser.close()
 
 
+def study(folder: Path, path: Path) -> None:
+    """Take a picture of the beginning of a study's report."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        page = browser.new_page(viewport=STUDY)  # type: ignore[arg-type]
+        page.goto((folder / "report.html").resolve().as_uri())
+        page.screenshot(path=str(path))
+        browser.close()
+
+
 def of_report(run: Path, data: str | None, folder: Path) -> None:
     """Take pictures of the report of a run: what it begins with, and the table and plots of kinds."""
     from playwright.sync_api import sync_playwright
@@ -125,13 +159,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("method")
+    commands.add_parser("stages").add_argument("run", nargs="?", default=RUN)
     for name in ("viewer", "report"):
         shot = commands.add_parser(name)
         shot.add_argument("run", type=Path)
         shot.add_argument("--data")
+    commands.add_parser("study").add_argument("folder", type=Path, metavar="STUDY")
     options = parser.parse_args()
     if options.command == "method":
         method(PICTURES / "method.png")
+    elif options.command == "stages":
+        stages(PICTURES, options.run)
+    elif options.command == "study":
+        study(options.folder, PICTURES / "study.png")
     elif options.command == "report":
         of_report(options.run, options.data, PICTURES)
     else:

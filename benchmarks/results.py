@@ -28,7 +28,7 @@ DOCS = ROOT / "docs"
 PAGE = "results.md"
 README = ROOT / "README.md"
 SECTIONS = (learning, ablations, quality, real, own, atari, baselines, speed, commands)
-FRAGMENTS = ("limits.md", "gallery.md")
+FRAGMENTS = ("limits.md",)
 """What people wrote, put at the end of the page; no figure in it is measured anew."""
 HEAD = f"""# Results
 

@@ -107,7 +107,7 @@ def commands(folder: Path) -> Iterator[tuple[str, tuple[str, ...], str]]:
     yield "gather", ("gather", *parts, "--out", str(folder / "all")), ""
     yield "report", ("report", run), ""
     yield "figure", ("figure", run, "--kind", "decomposition", "--out", str(folder / "figure.pdf")), ""
-    yield "export", ("export", run, "--onnx", str(folder / "run.onnx")), ""
+    yield "export", ("export", str(folder / "preset"), "--onnx", str(folder / "run.onnx")), ""
     yield "bench", ("bench", run), ""
     yield "runs", ("runs", str(folder)), ""
     yield "merge", ("merge", run, "0", "1"), ""

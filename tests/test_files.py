@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pcdnet.data.inputs import find_inputs
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import (
     added_to,
@@ -25,6 +26,7 @@ from pcdnet.files import (
     folder,
     lock,
     locked_file,
+    nameable,
     sealed_json,
     sealed_toml,
     unsealed_json,
@@ -235,3 +237,15 @@ def test_what_is_written_never_goes_through_a_link_or_into_a_pipe(tmp_path: Path
         place.unlink()
     assert ours.read_bytes() == b"precious"
     assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800"])
+def test_a_name_that_no_file_can_have_is_refused(name: str, tmp_path: Path) -> None:
+    complaint = r"no file can be called '.*'; choose another name"
+    with pytest.raises(PcdnetError, match=complaint):
+        folder(tmp_path / name)
+    with pytest.raises(PcdnetError, match=complaint), whole_file(tmp_path / name):
+        pytest.fail("it was opened")
+    with pytest.raises(PcdnetError, match=complaint):
+        find_inputs([str(tmp_path)], without=tmp_path / name)
+    assert nameable(tmp_path / "a\udcff") == tmp_path / "a\udcff"  # bytes that are no text are a name

@@ -9,6 +9,7 @@ import hashlib
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_the_card_is_one_that_the_hub_s_own_client_reads(hub: Hub, tmp_path: Pat
     run.merge([0, 3], "*L* <b>")
     pcdnet.push(run, HERE, licence="cc-by-4.0", scores=pcdnet.evaluate(run, generate(count=4, seed=1)))
     text = hub.repositories[HERE].files["README.md"].decode()
-    about = ModelCard(text).data
+    about: Any = ModelCard(text).data
     assert about.library_name == "pcdnet"
     assert about.license == "cc-by-4.0"
     assert "object-discovery" in about.tags
@@ -108,7 +109,7 @@ def test_a_card_says_no_licence_that_was_not_given(hub: Hub, tmp_path: Path) -> 
     from huggingface_hub import ModelCard
 
     pcdnet.push(true_run(tmp_path / "run"), HERE)
-    about = ModelCard(hub.repositories[HERE].files["README.md"].decode()).data
+    about: Any = ModelCard(hub.repositories[HERE].files["README.md"].decode()).data
     assert about.license is None
     assert about.eval_results is None
 

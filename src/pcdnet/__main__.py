@@ -1,5 +1,6 @@
 """`python -m pcdnet` is the command `pcdnet`."""
 
+import gc
 import sys
 
 from pcdnet.progress import phase, shown
@@ -15,7 +16,9 @@ def start() -> int:
         except KeyboardInterrupt:
             print("pcdnet: interrupted; nothing was begun", file=sys.stderr)
             return 130
-        return main()
+        code = main()
+    gc.freeze()  # or Python, on its way out, looks through all of torch for garbage: a second, and in silence
+    return code
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def whole_file(
     message of an error. A `shared` file may be written by several processes at the same time; the last one wins. A
     `durable` one is on the disk before it takes its name, so that a power cut leaves the old file or the new one.
     """
-    path = Path(path)
+    path = nameable(path)
     partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}" if shared else f"{path.name}{PARTIAL}")
     try:
         # What a folder of a stranger's holds under that name may be a link to a file of ours, or a pipe.
@@ -88,6 +88,16 @@ def with_ending(path: str | Path, ending: str) -> Path:
     return path
 
 
+def nameable(path: str | Path) -> Path:
+    """The path, if a file can be called so: Python's texts may hold what no system takes for a name."""
+    try:
+        if b"\0" not in os.fsencode(path):
+            return Path(path)
+    except UnicodeEncodeError:
+        pass
+    raise PcdnetError(f"no file can be called {str(path)!r:.100}; choose another name")
+
+
 def expanded(path: str | Path) -> Path:
     """The path with the home folder that a tilde stands for; a file may also be called so."""
     with suppress(RuntimeError):  # nobody is called that
@@ -97,7 +107,7 @@ def expanded(path: str | Path) -> Path:
 
 def folder(path: str | Path) -> Path:
     """Make a folder, and those above it, where there is none yet."""
-    path = Path(path)
+    path = nameable(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

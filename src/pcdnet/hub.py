@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from pcdnet.files import folder, whole_file
 from pcdnet.model.storage import CONFIG, WEIGHTS
 from pcdnet.names import FILE as NAMES
 from pcdnet.origin import FILE as ORIGIN
+from pcdnet.progress import phase
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -154,7 +156,8 @@ def connected() -> HfApi:
 def reported(where: Address) -> Iterator[None]:
     """Whatever the Hub and the way to it say is wrong, in one sentence; the Hub's own words may be anything."""
     try:
-        yield
+        with phase(f"waiting for the Hub, {where}"):
+            yield
     except PcdnetError:
         raise
     except Exception as error:  # of the client, of what it calls, of the system
@@ -207,7 +210,7 @@ def _fetch(api: HfApi, where: Address, commit: str, files: Mapping[str, Any], pl
         if name in files:
             with reported(where):
                 content = content_of(api, where, commit, name, files[name].size)
-            if _digest(content, files[name]) is not True:
+            if not _is_sound(content, files[name]):
                 raise PcdnetError(f"{name} of {where} is not what its checksum says; try again, or name another model")
             cure = "make room, or set the environment variable PCDNET_CACHE to another folder"
             with whole_file(place / name, cure, shared=True) as file:
@@ -217,13 +220,13 @@ def _fetch(api: HfApi, where: Address, commit: str, files: Mapping[str, Any], pl
 def content_of(api: HfApi, where: Address, revision: str, name: str, size: int) -> bytes:
     """What a file of the Hub holds, read no further than it is said to be long."""
     from huggingface_hub import hf_hub_url
-    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
+    client: Any = import_module("huggingface_hub.utils")
     url = hf_hub_url(where.repository, name, revision=revision, endpoint=api.endpoint)
-    headers = {**build_hf_headers(library_name="pcdnet"), "Accept-Encoding": "identity"}
+    headers = {**client.build_hf_headers(library_name="pcdnet"), "Accept-Encoding": "identity"}
     parts, length = list[bytes](), 0
-    with get_session().stream("GET", url, headers=headers, timeout=PATIENCE) as answer:
-        hf_raise_for_status(answer)
+    with client.get_session().stream("GET", url, headers=headers, timeout=PATIENCE) as answer:
+        client.hf_raise_for_status(answer)
         for part in answer.iter_raw(2**16):
             parts.append(part)
             length += len(part)
@@ -236,10 +239,9 @@ def content_of(api: HfApi, where: Address, revision: str, name: str, size: int) 
     return b"".join(parts)
 
 
-def _digest(content: bytes, said: Any) -> bool | None:
-    """Whether a file is what the Hub says by checksum; None where it says nothing."""
+def _is_sound(content: bytes, said: Any) -> bool:
+    """Whether a file has the checksum that the Hub says: that of large files, or the one by which git knows others."""
     if said.lfs is not None:
-        return hashlib.sha256(content).hexdigest() == said.lfs.sha256
-    if said.blob_id is None:
-        return None
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest() == said.blob_id
+        return hashlib.sha256(content).hexdigest() == str(said.lfs.sha256)
+    known = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return known == str(said.blob_id)

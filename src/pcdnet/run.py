@@ -46,7 +46,8 @@ from pcdnet.edits import Edits
 from pcdnet.errors import PcdnetError, Setting, Unwritable
 from pcdnet.files import PARTIAL, added_to, content_of, lock, sealed_toml, text_of, whole_file
 from pcdnet.files import folder as made
-from pcdnet.hub import VERDICT, check_kept, fetched, is_address, is_kept
+from pcdnet.hub import VERDICT as VERDICT
+from pcdnet.hub import check_kept, fetched, is_address, is_kept
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import CONFIG, WEIGHTS, checked_device, fill, load_tensors, load_words, save_tensors
 from pcdnet.names import FILE as NAMES
@@ -231,8 +232,12 @@ class RunFolder:
     @property
     def report(self) -> Path:
         """Where the report is, or will be; that of a model that stays as it is is written where the user is."""
-        stays = self.is_trained or is_kept(self.path)
-        return Path(f"{self.path.name}-{REPORT}") if stays else self.path / REPORT
+        return self.path / REPORT if self.changeable == self.path else Path(f"{self.path.name}-{REPORT}")
+
+    @property
+    def changeable(self) -> Path:
+        """Its folder or, of a model that stays as it is, the folder in which a copy of it would be changed."""
+        return Path("runs", self.path.name) if self.is_trained or is_kept(self.path) else self.path
 
     @property
     def is_trained(self) -> bool:
@@ -555,7 +560,7 @@ class RunFolder:
         """The command line that trains the same again: the nearest preset, and what differs from it."""
         origin, (preset, changes) = self.origin, self.nearest_preset()
         settings: dict[str, Any] = {"preset": preset, "data": origin.data or "DATA"}
-        settings["out"] = f"runs/{self.path.name}" if self.is_trained or is_kept(self.path) else str(self.path)
+        settings["out"] = str(self.changeable)
         settings |= {"seed": self.config.train.seed, "minutes": origin.minutes}
         settings |= {f.name: getattr(origin.view, f.name) for f in dataclasses.fields(View)}
         usual = {f.name: f.default for f in dataclasses.fields(View)} | {"minutes": None}

@@ -33,6 +33,7 @@ MISTAKES: dict[str, list[str]] = {
     "figure": ["file", "--kind", "prototypes", "--out", "a.png"],
     "serve": ["file", "--port", "0"],
     "merge": ["file", "0", "1"],
+    "models": ["file"],
     "hide": ["file", "0"],
     "learn-again": ["file"],
     "export": ["file", "--onnx", "a.onnx"],

@@ -202,3 +202,12 @@ def test_the_pages_of_a_stack_come_one_by_one_in_their_own_values(
     break_page(tmp_path / "stack.tif", 2)
     assert [number for number, _ in noted(find_inputs([f"{tmp_path}/stack.tif"])[0].images())] == [0, 1, 3]
     assert f"note: 1 pages of {tmp_path}/stack.tif cannot be read (2); fix" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("path", "file"), [("letters", "letters.npz"), ("atari:pong", "atari-pong.npz")])
+def test_data_that_is_made_is_no_file_and_the_command_that_makes_one_is_named(
+    path: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PcdnetError, match=f"{path} is made, not a file; .* `pcdnet data {path} --out {file}`$"):
+        find_inputs([path])

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from benchmarks.labelling import converted
 
 from pcdnet.output.label_studio import write
 from tests.output.found import NAMES, random_records, results
@@ -57,4 +58,23 @@ def test_label_studio_s_own_reader_takes_interface_and_predictions(tmp_path: Pat
     reader = import_module("label_studio_sdk.label_interface").LabelInterface
     _, made = tasks(tmp_path)
     interface = reader((tmp_path / "label_studio.xml").read_text(encoding="utf-8"))
-    assert all(interface.validate_task({"data": task["data"], "predictions": task["predictions"]}) for task in made)
+    assert all(interface.validate_prediction(task["predictions"][0]) for task in made)
+    wrong = {"value": {}, "type": "rectanglelabels", "from_name": "other", "to_name": "image"}
+    assert not interface.validate_prediction({"model_version": "pcdnet", "result": [wrong]})
+
+
+@pytest.mark.filterwarnings("ignore")  # of the neighbour's own
+def test_label_studio_s_own_converter_finds_the_boxes_of_accepted_predictions(tmp_path: Path) -> None:
+    pytest.importorskip("label_studio_sdk", reason="needs label-studio-sdk")
+    found, _ = tasks(tmp_path)
+    boxes = converted(tmp_path / "label_studio.json", tmp_path / "label_studio.xml", tmp_path)
+    for number, one in enumerate(found):
+        seen = [thing for thing in one.objects if thing.box is not None]
+        read = [(name, tuple(round(side, 6) for side in box)) for name, box in boxes.get(f"image-{number}", [])]
+        expected = [
+            (NAMES[thing.prototype], (left, top, width, height))
+            for thing in seen
+            if thing.box is not None
+            for top, left, height, width in [thing.box]
+        ]
+        assert read == expected

@@ -234,7 +234,12 @@ def test_large_noisy_pictures_stay_small_enough_to_be_mailed() -> None:
 def test_sick_prototypes_are_named() -> None:
     usage = np.full(19, 1 / 19)
     usage[[2, 5]] = 0.9 * IDLE / 19
-    changes = {"usage": usage, "changed": np.zeros(19, np.int64), "error": np.full(19, np.nan), "twins": [(3, 8)]}
+    changes: dict[str, Any] = {
+        "usage": usage,
+        "changed": np.zeros(19, np.int64),
+        "error": np.full(19, np.nan),
+        "twins": [(3, 8)],
+    }
     page = render(report(health=dataclasses.replace(report().health, **changes)))
     words = Reader(page).words
     assert "19 prototypes: 17 in use, 2 and 5 idle; 3 and 8 are one kind." in words

@@ -68,6 +68,23 @@ def test_the_page_shows_names_scores_and_how_to_do_it_again(run: RunFolder, tmp_
     assert len(text) < 1_000_000
 
 
+def test_a_verdict_that_was_kept_stands_and_whatever_has_none_is_judged(run: RunFolder, tmp_path: Path) -> None:
+    judged = report(run.load_model(), SCENES, out=tmp_path / "page.html")
+    assert judged.verdict is not None
+    assert (judged.verdict.verdict, judged.suggestions) == ("good", ())
+    assert "Verdict: good" in judged.path.read_text(encoding="utf-8")
+    assert judged.census.everything.counts.tolist() == [3] * 9
+    figures = {**judged.verdict.figures, "alike": ((2, 5),)}
+    kept = dataclasses.replace(judged.verdict, verdict="partial", reasons=("few <objects>",), figures=figures)
+    run.save_verdict(kept.to_json())
+    written = report(run, SCENES)
+    assert [each.command for each in written.suggestions] == [f"pcdnet merge {run.path} 2 5"]
+    text = written.path.read_text(encoding="utf-8")
+    assert "Verdict: partial" in text
+    assert "few &lt;objects&gt;" in text
+    assert "2 and 5 are one kind" in text
+
+
 def test_where_the_data_are_not_known_the_command_does_not_invent_them(tmp_path: Path) -> None:
     unknown = true_run(tmp_path / "unknown", Origin())
     report(unknown, SCENES.first(2), out=tmp_path / "page.html")

@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Protocol
 
 import tyro.extras
@@ -73,8 +74,23 @@ COMMANDS: dict[str, type[Command]] = {
     "data": Data,
 }
 """Every command, by its name."""
-LIGHT = {"runs", "gather", "data"}
-"""Commands that need no torch, whose import takes longer than anybody waits without a word."""
+LOADED = {
+    "demo": "pcdnet.output.report",
+    "train": "pcdnet.output.report",
+    "tune": "pcdnet.training.tuning",
+    "eval": "pcdnet.training.evaluation",
+    "decompose": "pcdnet.output.decompose",
+    "gather": "pcdnet.output.gather",
+    "runs": "pcdnet.output.runs",
+    "report": "pcdnet.output.report",
+    "figure": "pcdnet.output.drawing",
+    "serve": "pcdnet.run",
+    "merge": "pcdnet.run",
+    "export": "pcdnet.run",
+    "push": "pcdnet.run",
+    "bench": "pcdnet.run",
+}
+"""What commands need of the package that loads torch, which takes longer than anybody waits without a word."""
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 """What the system says of disks that are full, failing or not to be written."""
 
@@ -132,12 +148,12 @@ def run(arguments: Sequence[str]) -> int | None:
         return None
     if mistake := unknown_command(arguments[0], COMMANDS):
         return _complain(mistake, 2)
+    with phase("starting"):
+        command = parse(arguments)
     with shown():
-        with phase("starting"):
-            command = parse(arguments)
-        if arguments[0] not in LIGHT and "torch" not in sys.modules:
+        if arguments[0] in LOADED and "torch" not in sys.modules:
             with phase("loading PyTorch", at_once=True):
-                import torch  # noqa: F401
+                import_module(LOADED[arguments[0]])
         return command.run()
 
 

@@ -17,7 +17,7 @@ from pcdnet.output.formats import offered
 Paths = Annotated[
     tyro.conf.Positional[tuple[str, ...]],
     tyro.conf.arg(
-        metavar="PATH...",
+        metavar="[PATH...]",
         help=f"What to decompose: {usable(FILES)}, a quoted pattern such as 'photos/*.png', or - for one picture on "
         f"standard input. A trained model needs none: it comes with some pictures of its own.",
         help_behavior_hint="",

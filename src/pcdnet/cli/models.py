@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from pcdnet.errors import PcdnetError
-from pcdnet.trained import NAMES, models
+from pcdnet.trained import HOME, NAMES, models
 
 if TYPE_CHECKING:
     from pcdnet.trained import Card
 
 Name = Annotated[
     tyro.conf.Positional[str | None],
-    tyro.conf.arg(metavar="NAME", help="One of them, to see its card.", help_behavior_hint="(default: all)"),
+    tyro.conf.arg(metavar="[NAME]", help="One of them, to see its card.", help_behavior_hint="(default: all)"),
 ]
 Copy = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="(default: nothing is copied)")]
 
@@ -26,7 +26,7 @@ Copy = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint
 class Models:
     """List the trained models that come with the package; their names stand wherever a run is asked for."""
 
-    name: Name = None
+    model: Name = None
 
     out: Copy = None
     """Copy the model that is named into a folder, to name or merge its prototypes there; one of the Hub, too."""
@@ -36,32 +36,33 @@ class Models:
 
     def run(self) -> None:
         """Run the command."""
-        if self.name is not None and self.name not in NAMES and not self._copies_from_hub():
-            raise PcdnetError(f"there is no trained model {self.name!r:.60}; use one of {', '.join(NAMES)}")
+        if self.model is not None and self.model not in NAMES and not self._copies_from_hub():
+            raise PcdnetError(f"there is no trained model {self.model!r:.60}; use one of {', '.join(NAMES)}")
         if self.out is not None:
-            if self.name is None:
+            if self.model is None:
                 raise PcdnetError(f"one model is copied at a time, and none was named; name one of {', '.join(NAMES)}")
-            return self._copied(self.name, self.out)
+            return self._copied(self.model, self.out)
         known = models()
         if self.json:
-            print(json.dumps({name: card.to_dict() for name, card in known.items() if self.name in (None, name)}))
-        elif self.name is None:
+            print(json.dumps({name: card.to_dict() for name, card in known.items() if self.model in (None, name)}))
+        elif self.model is None:
             print("\n\n".join(summary(card) for card in known.values()))
-            print("\nnext: pcdnet models NAME, pcdnet decompose NAME PATH... --out results, or pcdnet serve NAME")
+            print("\nnext: pcdnet models NAME, pcdnet decompose NAME --out results, or pcdnet serve NAME")
         else:
-            print(details(known[self.name]))
+            print(details(known[self.model]))
         return None
 
     def _copies_from_hub(self) -> bool:
         from pcdnet.hub import is_address
 
-        return self.out is not None and is_address(self.name)
+        return self.out is not None and is_address(self.model)
 
     def _copied(self, name: str, out: Path) -> None:
         from pcdnet.run import RunFolder
 
-        RunFolder.check_free(out)
-        RunFolder.open(name).copy(out)
+        RunFolder.check_free(out)  # before a model is fetched
+        source = RunFolder.at(HOME / name) if name in NAMES else RunFolder.open(name)
+        source.copy(out)
         print(f"wrote {out}   next: pcdnet serve {out}")
 
 

@@ -21,9 +21,20 @@ from jaxtyping import Num
 
 from pcdnet.data import folder, pictures, remote
 from pcdnet.data.notes import some
-from pcdnet.data.sources import FETCHED, FILES, PICTURE, STACK, Source, name_and_column, shards_in, source_of, usable
+from pcdnet.data.sources import (
+    FETCHED,
+    FILES,
+    PICTURE,
+    STACK,
+    Source,
+    is_generated,
+    name_and_column,
+    shards_in,
+    source_of,
+    usable,
+)
 from pcdnet.errors import Incomplete, PcdnetError
-from pcdnet.files import expanded
+from pcdnet.files import expanded, nameable
 
 STDIN = "-"
 """The path that stands for standard input."""
@@ -91,7 +102,7 @@ def find_inputs(paths: Sequence[str], *, without: Path | None = None) -> list[In
     """
     if not paths:
         raise PcdnetError(f"no image was named; give {USABLE}")
-    barred = None if without is None else without.resolve()
+    barred = None if without is None else nameable(without).resolve()
     found: dict[Path, Input] = {}
     for path in paths:
         for one in [_stdin()] if path == STDIN else _inputs(path):
@@ -150,6 +161,9 @@ def _here(path: str) -> list[Input]:
             return [_file(one, PICTURE) for one in inside]  # a .gif too, of which the first frame counts here
         files = [place]
         if not place.exists():
+            if is_generated(path):
+                name = path.replace(":", "-")
+                raise PcdnetError(f"{path} is made, not a file; write it to one: `pcdnet data {path} --out {name}.npz`")
             if not glob.has_magic(path):
                 raise PcdnetError(f"{path} does not exist; give {USABLE}")
             matches = map(Path, glob.glob(str(place), recursive=True))  # noqa: PTH207  (Path's needs a folder)

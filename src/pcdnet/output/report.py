@@ -30,8 +30,8 @@ from pcdnet.run import HELD_OUT, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.training.evaluation import Evaluation, evaluate
 from pcdnet.training.reset import likeness
-from pcdnet.training.suggestions import Suggestion, suggestions
-from pcdnet.training.verdict import Verdict, judge_images, kept_verdict
+from pcdnet.training.suggestions import Suggestion, suggestions, unmerged
+from pcdnet.training.verdict import Verdict, judge_images, kept_figures, kept_verdict
 
 SHOWN = 2
 """Scenes of each sort, best, median and worst, that are shown decomposed."""
@@ -181,7 +181,7 @@ def _page(model: PCDNet, scenes: Scenes, scores: Evaluation, run: RunFolder | No
             error=error,
             likeness=likeness(bank).numpy(),
             changed=splits,
-            twins=[] if verdict is None else verdict.figures.get("alike", ()),
+            twins=_twins(verdict, model),
         ),
         sightings=sightings(found, bank.to_numpy()),
         metrics=metrics,
@@ -208,6 +208,12 @@ def _suggestions(
 ) -> tuple[Suggestion, ...]:
     H, W = model.learned_size or scenes.images.shape[1:3]
     return () if verdict is None else suggestions(verdict, model.config, (H, W), model.names, run)
+
+
+def _twins(verdict: Verdict | None, model: PCDNet) -> tuple[tuple[int, int], ...]:
+    """Pairs of prototypes that stand for one kind, and are not called so yet."""
+    figures = None if verdict is None else kept_figures(verdict)
+    return () if figures is None else unmerged(figures.alike, model.names)
 
 
 def training_words(metrics: Sequence[Mapping[str, Any]]) -> str:

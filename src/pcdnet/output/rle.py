@@ -53,7 +53,8 @@ def decode(word: str, size: tuple[int, int]) -> Bool[np.ndarray, "H W"]:
     if values.min() < 0 or values.max() > H * W or int(values.sum()) != H * W:
         raise ValueError(f"a mask does not have the {H}x{W} pixels of its image")
     ones = np.arange(len(values)) % 2 == 1
-    return ones.repeat(values).reshape(W, H).T
+    mask: Bool[np.ndarray, "H W"] = ones.repeat(values).reshape(W, H).T
+    return mask
 
 
 def _lengths(

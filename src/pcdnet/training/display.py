@@ -30,6 +30,7 @@ class LiveLine:
 
     def __enter__(self: Line) -> Line:
         self._now.__enter__()
+        self._now("getting ready ...")
         return self
 
     def __exit__(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,23 +24,12 @@ from pcdnet.model.storage import CONFIG
 from pcdnet.names import Names
 from pcdnet.run import RunFolder
 from pcdnet.scene import Scenes
+from pcdnet.training.cures import Cure, cures, longer, merging, more_objects
 from pcdnet.training.diagnosis import Figures
 from pcdnet.training.evaluation import opened
 from pcdnet.training.events import listed
-from pcdnet.training.verdict import (
-    ODD,
-    Cure,
-    Verdict,
-    cures,
-    findings,
-    judge_images,
-    kept_figures,
-    kept_verdict,
-    longer,
-    merging,
-    more_objects,
-    mostly_unused,
-)
+from pcdnet.training.findings import ODD, findings, mostly_unused
+from pcdnet.training.verdict import Verdict, judge_images, kept_figures, kept_verdict
 
 PLENTY = 5
 """With so many objects a prototype, by chance one in 150 is not seen if all are needed alike."""
@@ -88,11 +77,10 @@ def suggest(
 
     Examples
     --------
-    >>> from pcdnet.data import tetrominoes
-    >>> nothing = PCDNet(ModelConfig(num_prototypes=2, max_objects=3))
-    >>> suggestion, = suggest(nothing, tetrominoes.generate(count=20, seed=0).images)
-    >>> suggestion.words
-    'count fainter objects (model.min_error_reduction)'
+    >>> nothing = PCDNet(ModelConfig(num_prototypes=2))
+    >>> suggestion, = suggest(nothing, np.zeros((3, 35, 35, 3), np.uint8))
+    >>> print(suggestion)
+    give images that differ: what is the same in all of them is background, as nothing stands out from the ...
     """
     run = None if isinstance(source, PCDNet) else RunFolder.open(source)
     if run is not None and data is None and (kept := kept_verdict(run)) is not None:
@@ -114,8 +102,7 @@ def suggestions(
     figures = kept_figures(verdict)
     if figures is None:
         return ()
-    alike = tuple((a, b) for a, b in figures.alike if max(a, b) < len(names) and names.first[a] != names.first[b])
-    figures = dataclasses.replace(figures, alike=alike)
+    figures = dataclasses.replace(figures, alike=unmerged(figures.alike, names))
     background = verdict.changes.get("model.background", config.background)
     reasons = {finding.about: finding.words for finding in findings(figures, config.max_objects)}
     advised = list(cures(figures, config, size, run, background))
@@ -126,6 +113,11 @@ def suggestions(
     if not any(cure.about != "prototypes" for cure in advised):
         made += [_suggestion(cure, reason, figures, run) for cure, reason in _tidying(figures, run)]
     return tuple(made)
+
+
+def unmerged(pairs: Sequence[tuple[int, int]], names: Names) -> tuple[tuple[int, int], ...]:
+    """The pairs of prototypes that do not have one name yet."""
+    return tuple((a, b) for a, b in pairs if max(a, b) < len(names) and names.first[a] != names.first[b])
 
 
 def _suggestion(cure: Cure, reason: str, f: Figures, run: RunFolder | None) -> Suggestion:
@@ -160,7 +152,7 @@ def _training(run: RunFolder | None, changes: Mapping[str, Any]) -> str:
     if run is None or not changes:
         return ""
     seen, usual = (dataclasses.asdict(view) for view in (run.origin.view, UNCHANGED))
-    settings = {"config": run.path / CONFIG, "data": run.origin.data or "DATA", "out": f"{run.path}-2"}
+    settings = {"config": run.path / CONFIG, "data": run.origin.data or "DATA", "out": f"{run.changeable}-2"}
     settings |= {"minutes": run.origin.minutes} | {name: seen[name] for name in seen if seen[name] != usual[name]}
     words = [flags(Setting(name, value)) for name, value in {**settings, **changes}.items() if value is not None]
     return shlex.join(["pcdnet", "train", *(word for setting in words for word in setting)])
