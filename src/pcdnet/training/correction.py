@@ -23,7 +23,7 @@ from pcdnet.model.network import PCDNet
 from pcdnet.pixels import Pixels, spread
 from pcdnet.training.automatic import LEAST_GAIN, MARGIN, MOST_OBJECTS, MOST_PEAKS, ROOM
 from pcdnet.training.backdrop import to_tensor
-from pcdnet.training.diagnosis import EIGHT, noise_of
+from pcdnet.training.diagnosis import noise_of
 from pcdnet.training.foreground import LEAST_CONTRAST, NOISE_FACTOR, Blob, blobs_of, joined
 from pcdnet.training.initialization import SURE
 from pcdnet.training.shapes import common_shape
@@ -90,7 +90,7 @@ def thing_in(model: PCDNet, drawn: Drawn) -> Blob:
     foreground = np.abs(difference).max(axis=-1) > threshold
     box = np.zeros(foreground.shape, bool)
     box[top : top + height, left : left + width] = True
-    pieces, count = ndimage.label(foreground, structure=EIGHT)
+    pieces, count = ndimage.label(foreground, structure=np.ones((3, 3)))
     whole, inside = (np.bincount(pieces[where], minlength=count + 1) for where in (foreground, foreground & box))
     neighbours = inside < INSIDE * whole
     if (inside[1:][~neighbours[1:]] > 0).any():
