@@ -158,3 +158,27 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "names.toml").mkdir()
     with pytest.raises(PcdnetError, match=r"names\.toml cannot be read"):
         Names.read(tmp_path, 4)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(NAMES, st.sets(st.integers(0, 9)))
+def test_hidden_prototypes_are_read_back(tmp_path: Path, given: dict[int, str], hidden: set[int]) -> None:
+    names = Names(count=10, given=given).hiding(hidden)
+    names.write(tmp_path)
+    assert Names.read(tmp_path, 10) == names
+    assert names.hiding(hidden, hidden=False) == Names(count=10, given=given)
+
+
+@pytest.mark.parametrize("line", ["hidden = 3", "hidden = [10]", "hidden = [-1]", 'hidden = ["1"]', "hidden = [true]"])
+def test_what_is_hidden_is_a_list_of_prototypes(line: str, tmp_path: Path) -> None:
+    (tmp_path / "names.toml").write_text(f'{line}\n[names]\n"0" = "L"\n', encoding="utf-8")
+    with pytest.raises(PcdnetError, match="fix that line"):
+        Names.read(tmp_path, 10)
+    with pytest.raises(PcdnetError, match="there is no prototype 10"):
+        Names(count=10).hiding([10])
+
+
+def test_names_follow_prototypes_to_other_numbers() -> None:
+    names = Names(count=4, given={0: "a", 2: "b"}, colours={2: ((0.5,),), 3: ((0.1,),)}, hidden=frozenset({1, 2}))
+    other = names.renumbered({1: 0, 2: 1}, 3)
+    assert other == Names(count=3, given={1: "b"}, colours={1: ((0.5,),)}, hidden=frozenset({0, 1}))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from pcdnet.decomposition import Decomposition
+from pcdnet.kinds import Kinds
 from pcdnet.output.record import check_record, records, write_json_lines
 from tests.output.found import COLOURS, NAMES, random_records, results
 
@@ -88,3 +89,18 @@ def test_lines_are_read_back_with_and_without_kinds(tmp_path: Path) -> None:
     for one, *lines in zip(found, without, written, strict=True):
         for line in lines:
             np.testing.assert_array_equal(Decomposition.from_dict(line).prototype_ids, one.prototype_ids)
+
+
+def test_objects_of_hidden_prototypes_are_in_no_output_and_stay_in_what_is_kept(tmp_path: Path) -> None:
+    found, made = random_records(8)
+    kinds = Kinds(NAMES.hiding([1, 3]))
+    lines = [json.loads(line) for line in write_json_lines(results(made, kinds=kinds), tmp_path)[0].open()]
+    for one, line, record in zip(found, lines, made, strict=True):
+        kept = [p for p in one.prototype_ids.tolist() if p not in (1, 3)]
+        assert [thing["prototype"] for thing in line["objects"]] == kept
+        assert len(record["objects"]) == len(one)
+        shown = one.without({1, 3})
+        assert shown.prototype_ids.tolist() == kept
+        hidden = np.isin(np.concatenate([[0], one.prototype_ids + 1])[one.instances], [2, 4])
+        np.testing.assert_array_equal(shown.instances[hidden], 0)
+        np.testing.assert_array_equal(shown.semantics[~hidden], one.semantics[~hidden])

@@ -165,8 +165,9 @@ class Counting:
     def record(self, number: int) -> Record | None:
         """The record of a picture as it is kept, edited or found; for the thread alone. None of a damaged one."""
         tally, journal = self._tallies.get(number), self._journal
-        if number in self._edited:
-            return self._edited_record(number)
+        edited = self.browsing.edits_of(number) if number in self._edited else None
+        if edited is not None:
+            return self._edited_record(number, edited)
         if tally is None or journal is None:
             return None
         return next(iter(journal.records([tally.place])))
@@ -179,9 +180,7 @@ class Counting:
         scene = Decomposition.from_dict(found, self.model.config.channels)
         return self.model.recompose(scene, self.fitted(number))
 
-    def _edited_record(self, number: int) -> Record:
-        edited = self.browsing.edits_of(number)
-        assert edited is not None, "noted when it was kept"
+    def _edited_record(self, number: int, edited: Edited) -> Record:
         things = [{"prototype": t.prototype, "position": t.position, "colour": t.colour} for t in edited.objects]
         scene = Decomposition.from_dict({"objects": things, "size": edited.size}, self.model.config.channels)
         painted = self.model.recompose(scene, self.fitted(number))

@@ -23,6 +23,8 @@ from pcdnet.serve.folder_messages import Results as Progress
 from pcdnet.serve.folder_messages import State
 from pcdnet.serve.refusal import Refusal
 
+LAST = 2
+"""Files that stay although others were made in their place: somebody may still be sent them."""
 _PLAIN = 60  # characters of a picture's name in that of a file
 
 
@@ -47,6 +49,8 @@ class Orders:
     def __init__(self, counting: Counting) -> None:
         self._counting = counting
         self._orders: dict[str, _Order] = {}
+        self._made = 0
+        self._gone: list[Path] = []  # what somebody may still be sent
         counting.then = self._make_all
 
     def order(self, name: str, names: Names) -> Progress:
@@ -56,6 +60,8 @@ class Orders:
         if len(counting.browsing) == 0:
             raise Refusal(422, "there are no pictures to write results of; serve the run with --data")
         if known is None or known.names != names or known.version != counting.version or known.failed:
+            if known is not None and known.path is not None:
+                self._gone.append(known.path)
             known = self._orders[wanted.name] = _Order(wanted, names, counting.version)
         if known.path is None:
             counting.start()
@@ -102,9 +108,11 @@ class Orders:
                     order.failed = str(error)
 
     def _make(self, order: _Order) -> Path:
-        folder = self._counting.folder / "results" / order.format.name
-        shutil.rmtree(folder, ignore_errors=True)
+        self._made += 1
+        folder = self._counting.folder / "results" / f"{self._made}" / order.format.name
         folder.mkdir(parents=True)
+        while len(self._gone) > LAST:
+            self._gone.pop(0).unlink(missing_ok=True)
         kinds = Kinds(order.names)
         if order.format.writer is None:
             files = self._draw(order, kinds, folder)
@@ -113,7 +121,9 @@ class Orders:
             files = order.format.write(Results(records, kinds, self._counting.model.config.channels), folder)
         if len(files) == 1 and files[0].is_file():
             return files[0]
-        return _zipped(folder, folder.parent / f"{order.format.name}.zip")
+        path = _zipped(folder, folder.parent / f"{order.format.name}.zip")
+        shutil.rmtree(folder, ignore_errors=True)
+        return path
 
     def _draw(self, order: _Order, kinds: Kinds, folder: Path) -> list[Path]:
         """The pictures of every image."""
