@@ -94,7 +94,8 @@ def test_lines_are_read_back_with_and_without_kinds(tmp_path: Path) -> None:
 def test_objects_of_hidden_prototypes_are_in_no_output_and_stay_in_what_is_kept(tmp_path: Path) -> None:
     found, made = random_records(8)
     kinds = Kinds(NAMES.hiding([1, 3]))
-    lines = [json.loads(line) for line in write_json_lines(results(made, kinds=kinds), tmp_path)[0].open()]
+    text = write_json_lines(results(made, kinds=kinds), tmp_path)[0].read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
     for one, line, record in zip(found, lines, made, strict=True):
         kept = [p for p in one.prototype_ids.tolist() if p not in (1, 3)]
         assert [thing["prototype"] for thing in line["objects"]] == kept

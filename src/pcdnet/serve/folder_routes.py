@@ -21,6 +21,8 @@ KEPT = "private, max-age=3600"
 """How long browsers may keep small pictures: scrolling back costs nothing."""
 MOST_NUMBERS = 1000
 """Numbers of edited pictures that are listed."""
+MOST_READ = 200
+"""Files of edits that are looked through quickly."""
 _PNG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": {}}}}
 
 
@@ -72,7 +74,12 @@ def _add_edits(app: FastAPI, workbench: Workbench, desk: Desk, local: bool) -> N
     @app.get("/api/edits")
     async def edits(request: Request) -> folder_messages.EditedPictures:
         """Which pictures have edits that are kept with the run."""
-        return await desk.do(lambda: _edited(workbench), request.receive)
+
+        def work() -> Any:
+            return sized(len(workbench.edits.marks()) > MOST_READ, lambda: _edited(workbench))
+
+        listed: folder_messages.EditedPictures = await desk.do(work, request.receive)
+        return listed
 
     @app.put("/api/edits/{number}", status_code=204, openapi_extra=in_json(messages.Scene))
     async def keep(number: int, request: Request) -> Response:

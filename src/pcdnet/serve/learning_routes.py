@@ -40,8 +40,7 @@ def _add_corrections(app: FastAPI, workbench: Workbench, desk: Desk, local: bool
 
         def work() -> Any:
             message = messages.read(body, learning_messages.CORRECTION.validate_json)
-            large = isinstance(message, learning_messages.DrawnOn) and workbench.browsing.is_large(message.picture)
-            return sized(large, lambda: _add(workbench, message))
+            return sized(_is_large(workbench, message), lambda: _add(workbench, message))
 
         return await desk.do(work, request.receive)
 
@@ -131,6 +130,16 @@ def _add(
     drawn = Drawn(image, message.box, message.name)
     workbench.check_drawn(drawn)
     return learning_messages.Added(id=corrections.add(drawn, name).id)
+
+
+def _is_large(
+    workbench: Workbench,
+    message: learning_messages.DrawnOn | learning_messages.DrawnIn | learning_messages.Removal,
+) -> bool:
+    """Whether keeping a correction takes long."""
+    if isinstance(message, learning_messages.DrawnIn):
+        return workbench.is_large(message.image.shape)
+    return isinstance(message, learning_messages.DrawnOn) and workbench.is_large_number(message.picture)
 
 
 def _side_by_side(workbench: Workbench, number: int) -> learning_messages.SideBySide:
