@@ -30,39 +30,46 @@ def page(schema: Schema) -> str:
         " `/openapi.json`. Who may ask, and how much, is on the page [of the server](serve.md).",
         "",
         "```sh",
-        "curl -F image=@new.png http://127.0.0.1:8000/api/decompose",
+        "curl -F image=@new.png http://127.0.0.1:8350/api/decompose",
         "```",
         "",
         "## Requests",
         "",
     ]
-    for path, methods in schema["paths"].items():
-        for method, request in methods.items():
-            lines += _request(path, method, request)
+    requests = [(path, method, one) for path, methods in schema["paths"].items() for method, one in methods.items()]
+    common = set.intersection(*(set(_mistakes(request)) for _, _, request in requests))
+    shared = [mistake for mistake in _mistakes(requests[0][2]) if mistake in common]
+    lines += [f"What goes wrong is answered as a [Complaint](#complaint): {', '.join(shared)}.", ""]
+    for path, method, request in requests:
+        lines += _request(path, method, request, common)
     lines += ["## Messages", ""]
     for name, message in sorted(schema["components"]["schemas"].items()):
         lines += _message(name, message)
     return "\n".join(lines)
 
 
-def _request(path: str, method: str, request: Schema) -> list[str]:
+def _mistakes(request: Schema) -> list[str]:
+    """The codes of answers that say what is wrong, with their words."""
+    answers = sorted(request["responses"].items())
+    return [f"{code} {one.get('description', '')}".strip() for code, one in answers if not code.startswith("2")]
+
+
+def _request(path: str, method: str, request: Schema, common: set[str]) -> list[str]:
     lines = [f"### {method.upper()} {path}", "", str(request.get("description", "")), ""]
     lines += [f"- `{one['name']}` in the {one['in']}: {_kind(one['schema'])}" for one in request.get("parameters", [])]
     for media, body in request.get("requestBody", {}).get("content", {}).items():
         lines.append(f"- takes `{media}`: {_kind(body['schema'])}")
         for name, part in body["schema"].get("properties", {}).items():
             lines.append(f"    - `{name}`: {part.get('description', _kind(part))}")
-    mistakes = []
     for code, answer in sorted(request["responses"].items()):
-        kinds = [
-            f"`{media}`" + (f": {_kind(body['schema'])}" if body.get("schema") else "")
-            for media, body in answer.get("content", {}).items()
-        ]
         if code.startswith("2"):
-            lines.append(f"- answers {', '.join(kinds)}")
-        else:
-            mistakes.append(f"{code} {answer.get('description', '')}".strip())
-    return [*lines, f"- or says what is wrong, as a [Complaint](#complaint): {', '.join(mistakes)}", ""]
+            kinds = [
+                f"`{media}`" + (f": {_kind(body['schema'])}" if body.get("schema") else "")
+                for media, body in answer.get("content", {}).items()
+            ]
+            lines.append(f"- answers {', '.join(kinds) or f'{code}, without content'}")
+    lines += [f"- or complains: {mistake}" for mistake in _mistakes(request) if mistake not in common]
+    return [*lines, ""]
 
 
 def _message(name: str, message: Schema) -> list[str]:
