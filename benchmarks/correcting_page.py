@@ -44,7 +44,10 @@ def corrected(page: Any, pictures: Pictures) -> dict[str, float]:
     page.locator("#minutes").fill(f"{MINUTES}")
     start = time.perf_counter()
     page.get_by_role("button", name="Learn again from here").click()
-    page.wait_for_selector("#outcome:not([hidden])")
+    while (state := page.evaluate("pcdnet.learning.state")) is None or state["state"] == "running":
+        page.wait_for_timeout(200)
+    if state["state"] != "done":
+        raise RuntimeError(f"learning again ended as {state['state']}: {state['message']}")
     seconds = time.perf_counter() - start
     page.wait_for_selector("#outcome figure:nth-of-type(4)")
     page.get_by_role("button", name="Take the new prototypes").click()

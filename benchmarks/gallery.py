@@ -24,10 +24,10 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-import skimage
 from jaxtyping import Int64, UInt8
 from matplotlib.figure import Figure
 from PIL import Image
@@ -120,7 +120,7 @@ def learned(name: str, world: World, folder: Path) -> tuple[RunFolder, str | Non
     data, shown = world.data, None
     folder.mkdir(parents=True, exist_ok=True)
     if world.picture is not None:
-        data = str(Path(skimage.data_dir) / world.picture)
+        data = str(files("skimage.data") / world.picture)
     elif data is None:
         made = SETS[name]
         pictures, unseen = folder / "pictures", folder / "unseen"

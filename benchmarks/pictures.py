@@ -44,7 +44,8 @@ PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 MADE = {
     "method.png": "python -m benchmarks.pictures method",
     "stages-*.png": "python -m benchmarks.pictures stages",
-    "viewer*.png": "python -m benchmarks.pictures viewer runs/space-invaders",
+    "viewer.png": "python -m benchmarks.pictures viewer runs/space-invaders",
+    "viewer-*.png": "python -m benchmarks.screens runs/space-invaders",
     "report*.png": "python -m benchmarks.pictures report runs/space-invaders",
     "study.png": "python -m benchmarks.pictures study studies/mine",
     "gallery-*.png": "python -m benchmarks.gallery",

@@ -112,7 +112,10 @@ def test_outside_of_all_and_when_quiet_nothing_is_told(
 
 def test_values_are_counted_as_they_pass(hasty: None, capsys: pytest.CaptureFixture[str]) -> None:
     with shown():
-        passed = [time.sleep(0.05) or n for n in counting(range(10), 10, "reading photos")]
+        passed = []
+        for n in counting(range(10), 10, "reading photos"):
+            time.sleep(0.05)
+            passed.append(n)
     assert passed == list(range(10))
     assert "reading photos 9 of 10 ...\n" in capsys.readouterr().err
 

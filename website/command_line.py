@@ -78,7 +78,7 @@ def printed(name: str, *, width: int = WIDTH) -> str:
             if ended.code:
                 raise
     out.flush()
-    return out.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    return out.buffer.getvalue().decode()
 
 
 def read(text: str) -> tuple[str, list[str], list[Box]]:

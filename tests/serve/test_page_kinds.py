@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pcdnet.kinds import Kinds
+from pcdnet.names import Names
 from pcdnet.serve.folder_messages import KindChange
 from pcdnet.serve.workbench import Workbench
 from tests.serve.pages import needs_browser, objects, open_picture, wait
@@ -107,6 +110,20 @@ def test_a_hidden_kind_is_neither_listed_nor_counted_until_it_is_shown(visit: An
     assert page.locator("#objects .row").count() == left
     page.get_by_role("button", name=f"Show prototype {p}", exact=True).click()
     wait(page, f"document.querySelectorAll('#objects .row').length === {before}")
+
+
+def test_kinds_that_differ_in_colour_alone_are_told_apart_as_the_library_does(visit: Any) -> None:
+    page = visit()
+    rng = np.random.default_rng(0)
+    for channels in (1, 3):
+        known = tuple(tuple(colour) for colour in rng.uniform(0, 1, (4, channels)).tolist())
+        kinds = Kinds(Names(count=1, colours={0: known}))
+        shown = rng.uniform(0, 1.2, (40, channels))
+        tints = [{"tint": kind.colour, "id": kind.id} for kind in kinds]
+        nearest = """async ([tints, colours]) => { const { nearest } = await import('./static/kinds.js');
+            return colours.map((colour) => nearest(tints, colour).id); }"""
+        mine = page.evaluate(nearest, [tints, shown.tolist()])
+        assert mine == kinds.ids(np.zeros(40, np.int64), shown).tolist()
 
 
 def test_the_results_of_the_whole_folder_hold_edits_and_names(visit: Any, workbench: Workbench, tmp_path: Path) -> None:

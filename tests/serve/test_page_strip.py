@@ -70,7 +70,7 @@ def test_of_thousands_of_pictures_only_what_is_seen_is_in_the_document(visit: An
         most = max(most, len(shown(page)))
     assert most <= 40
     wait_for_thumbnails(page)
-    asked = {url for url in watch.asked if url.endswith("/thumbnail")}
+    asked = {url for url in watch.asked if "/thumbnail" in url}
     assert len(asked) < 1000
     assert page.locator("#strip [aria-selected=true]").get_attribute("aria-posinset") == "1"
 
@@ -81,7 +81,7 @@ def test_requests_for_pictures_that_were_scrolled_away_are_dropped(visit: Any, l
     held: list[Any] = []
     dropped: list[str] = []
     page.on("requestfailed", lambda request: dropped.append(request.url))
-    page.route("**/api/pictures/20*/thumbnail", lambda route: held.append(route))
+    page.route("**/api/pictures/20*/thumbnail*", lambda route: held.append(route))
     page.evaluate("pcdnet.strip.place.scrollLeft = 84 * 2000")
     for _ in range(200):
         if held:
@@ -158,3 +158,16 @@ def test_the_strip_says_what_is_edited_and_how_many_objects_there_are(visit: Any
     found = len(workbench.model.decompose(workbench.browsing.pixels(2)))
     assert page.locator("#picture-2 .badge").inner_text() == str(found - 1)
     assert f"{found - 1} object" in page.locator("#picture-2").get_attribute("aria-label")
+
+
+def test_counting_says_how_far_it_is_and_can_be_stopped(visit: Any, long_site: str) -> None:
+    page = visit(long_site)
+    page.get_by_role("button", name="Count the whole folder").click()
+    wait(page, "pcdnet.kinds.state.state === 'running' && pcdnet.kinds.state.done > 0")
+    assert f"of {COUNT:,}" in page.locator("#counting-words").inner_text()
+    assert page.locator("#counted").is_visible()
+    page.get_by_role("button", name="Stop").click()
+    wait(page, "pcdnet.kinds.state.state !== 'running'")
+    assert page.locator("#counting").is_hidden()
+    assert page.get_by_role("button", name="Go on counting").is_visible()
+    assert 0 < page.evaluate("pcdnet.kinds.state.done") < COUNT

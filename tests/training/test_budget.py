@@ -17,6 +17,7 @@ from pcdnet.training import fit as fitting
 from pcdnet.training.budget import LEAST, Budget, budget_for
 from pcdnet.training.fit import fit
 from pcdnet.training.loop import Progress, Trainer
+from pcdnet.training.task import prepare
 
 SMALL = Config.preset("tetrominoes").with_fields({"train.batch": 4, "model.num_prototypes": 3, "train.steps": 10**6})
 
@@ -124,7 +125,6 @@ def test_the_background_is_made_once_and_is_the_same(monkeypatch: pytest.MonkeyP
     once = fit(pixels, changes=steps, quiet=True)
     assert once.config.background == "still"
     assert made == []
-    prepare = fitting.prepare
 
     def forgetful(*given: object, **named: object) -> object:
         task = prepare(*given, **named)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 import tyro.extras
 
@@ -162,7 +162,7 @@ def parse(arguments: Sequence[str]) -> Command:
     arguments = with_new_names(arguments)
     # What training's options default to depends on the preset, so it is looked up before tyro reads the rest.
     training = with_defaults(arguments[1:] if arguments[:1] == ["train"] else [])
-    commands: dict[str, type] = {**COMMANDS, "train": training}
+    commands: dict[str, Any] = {**COMMANDS, "train": training}
     if wants_help(arguments) and arguments[0] in commands:
         commands[arguments[0]] = helped(arguments[0], commands[arguments[0]], arguments)
     command: Command = tyro.extras.subcommand_cli_from_dict(

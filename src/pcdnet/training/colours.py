@@ -43,7 +43,7 @@ def with_colours(model: PCDNet, images: UInt8[Pixels, "n H W C"], names: Names) 
 
 def looked_at(images: UInt8[Pixels, "n H W C"]) -> int:
     """How many of the images are decomposed for their colours."""
-    return min(len(images), MOST_IMAGES, max(LEAST_IMAGES, PIXELS // images[0][..., 0].size))
+    return min(len(images), MOST_IMAGES, max(LEAST_IMAGES, PIXELS // (images.shape[1] * images.shape[2])))
 
 
 def distinct_colours(found: Iterable[Decomposition], names: Names) -> dict[int, tuple[Colour, ...]]:

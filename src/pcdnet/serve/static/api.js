@@ -42,7 +42,8 @@ export const rename = (p, name) => tell(`api/names/${p}`, json("PUT", { name }))
 
 export const getPictures = (start, count, signal) => get(`api/pictures?start=${start}&count=${count}`, { signal });
 export const pictureAt = (n) => `api/pictures/${n}`;
-export const thumbnailAt = (n) => `api/pictures/${n}/thumbnail`;
+// With the mark of the strip, browsers may keep it.
+export const thumbnailAt = (n, mark) => `api/pictures/${n}/thumbnail${mark ? `?mark=${mark}` : ""}`;
 
 export const decomposePicture = (picture, fit) => tell("api/decompose", json("POST", fit ? { picture, fit } : { picture }));
 export const inspect = (image, prototype) => tell("api/inspect", json("POST", { image, prototype }));

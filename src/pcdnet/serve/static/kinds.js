@@ -17,7 +17,7 @@ function point(colour) {
 }
 
 // Of the kinds of a prototype the one whose colour an object has.
-function nearest(kinds, colour) {
+export function nearest(kinds, colour) {
   if (kinds.length < 2) return kinds[0];
   const apart = ({ tint }) => point(tint).reduce((sum, value, at) => sum + (value - point(colour)[at]) ** 2, 0);
   return kinds.reduce((best, kind) => (apart(kind) < apart(best) ? kind : best));

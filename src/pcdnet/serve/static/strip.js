@@ -39,8 +39,9 @@ export class Strip {
   }
 
   async open() {
-    const { count, source, pictures } = await getPictures(0, BLOCK);
+    const { count, source, mark, pictures } = await getPictures(0, BLOCK);
     this.count = count;
+    this.origin = mark;
     this.#blocks.set(0, pictures);
     this.place.hidden = find("going").hidden = count === 0;
     this.source = source;
@@ -182,7 +183,7 @@ export class Strip {
     const [first, last] = this.#sight(1);
     for (let n = first; n < last; n++) {
       const picture = this.#shown.get(n)?.picture;
-      if (picture && !picture.hasAttribute("src")) picture.src = thumbnailAt(n);
+      if (picture && !picture.hasAttribute("src")) picture.src = thumbnailAt(n, this.origin);
     }
     const blocks = new Set();
     for (let n = first; n < last; n++) blocks.add(Math.floor(n / BLOCK));
