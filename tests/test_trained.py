@@ -14,6 +14,7 @@ from PIL import Image
 
 import pcdnet
 from pcdnet.cli import main
+from pcdnet.cli.learn_again import LearnAgain
 from pcdnet.data.letters import KINDS
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
@@ -136,12 +137,14 @@ Change = Callable[[], object]
     [
         lambda: RunFolder.open("letters").merge([0, 1]),
         lambda: RunFolder.open("letters").keep_names(RunFolder.open("letters").names().renamed(0, "x")),
+        lambda: RunFolder.open("letters").hide([0]),
+        lambda: LearnAgain(folder=Path("letters"), remove=(0,)).run(),
         lambda: pcdnet.load("letters").save(HOME / "letters"),
         lambda: pcdnet.fit("letters", out=HOME / "letters", force=True),
         lambda: pcdnet.fit(out=HOME / "letters", resume=True),
         lambda: pcdnet.fit("letters", out=os.path.relpath(HOME / "letters"), force=True),
     ],
-    ids=["merge", "rename", "save", "train over", "resume", "train over its relative path"],
+    ids=["merge", "rename", "hide", "learn again", "save", "train over", "resume", "train over its relative path"],
 )
 def test_a_model_of_the_package_is_never_changed(change: Change) -> None:
     with pytest.raises(PcdnetError, match="comes with pcdnet and stays as it is"):

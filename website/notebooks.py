@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,7 +45,7 @@ def _digest(path: Path) -> str:
 def _execute(notebook: Any) -> None:
     from nbclient import NotebookClient
 
-    paths = [str(Path(place).resolve()) for place in sys.path if place and Path(place).is_dir()]
+    paths = [str(Path(place).resolve()) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
     with (
         TemporaryDirectory() as place,
         patch.dict(os.environ, {"PYTHONPATH": os.pathsep.join(paths), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}),
@@ -55,12 +54,9 @@ def _execute(notebook: Any) -> None:
 
 
 def code(path: Path) -> list[str]:
-    """The code of a notebook, cell by cell, without what only notebooks understand."""
+    """The code of a notebook, cell by cell."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    lines = [
-        [line for line in cell["source"] if not line.startswith("%")] for cell in cells if cell["cell_type"] == "code"
-    ]
-    return ["".join(cell) for cell in lines]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
 def page(notebook: Any, name: str) -> str:

@@ -37,6 +37,7 @@ MISTAKES: dict[str, list[str]] = {
     "hide": ["file", "0"],
     "learn-again": ["file"],
     "export": ["file", "--onnx", "a.onnx"],
+    "push": ["file", "me/coins"],
     "bench": ["file"],
     "data": ["tetrominoes", "--out", "file"],
 }

@@ -52,7 +52,7 @@ def _letters(text: str) -> str:
 
 
 def test_the_overview_links_to_every_command() -> None:
-    assert set(re.findall(r"\]\((\w+)\.md\)", index())) == set(COMMANDS)
+    assert set(re.findall(r"\]\(([\w-]+)\.md\)", index())) == set(COMMANDS)
 
 
 def test_what_a_command_that_is_new_prints_would_be_on_a_page_of_its_own() -> None:
