@@ -64,7 +64,7 @@ def test_whoever_asks_for_nothing_is_shown_every_command_by_its_task(arguments: 
     assert main(arguments) == 0
     printed, said = capsys.readouterr()
     assert said == ""
-    assert all(f"\n  {name} " in printed and f"\n    {'':<11}pcdnet {name}" in printed for name in COMMANDS)
+    assert all(f"\n  {name} " in printed and f"\n    {'':<13}pcdnet {name}" in printed for name in COMMANDS)
     assert all(len(line) <= 120 for line in printed.splitlines())
     done = run(*arguments)
     assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")

@@ -82,7 +82,8 @@ def test_a_box_is_drawn_with_a_finger(visit: Any, client: Any, workbench: Workbe
     for kind, place in places:
         points = [] if place is None else [dict(zip("xy", point(page, *place), strict=True))]
         session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    page.get_by_role("button", name="Add", exact=True).tap()
+    wait(page, f"JSON.stringify(pcdnet.drawing.box) === '{list(box)}'.replaceAll(' ', '')")
+    page.get_by_role("button", name="Add", exact=True).click()
     page.wait_for_selector(".correction")
     assert tuple(drawn(client)[0]["box"]) == box
 

@@ -128,7 +128,7 @@ export class Kinds {
       row.hide.setAttribute("aria-label", row.hide.title);
       row.folder.textContent = this.state.done ? kind.objects.toLocaleString("en") : "–";
       row.folder.title = this.state.done ? `in ${counted(kind.pictures, "picture")}` : "not counted yet";
-      row.bar.value = kind.objects / most;
+      row.bar.value = this.state.done ? kind.objects / most : 0;
       row.check.checked = this.#chosen.has(kind.name);
       if (row.name !== document.activeElement) row.name.value = kind.group;
     });
