@@ -59,10 +59,10 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def on_post_page(output: str, page: Page, **_: Any) -> str:
-    """Warn of whatever a page would load from elsewhere."""
+    """Warn of whatever a page would load from elsewhere; the search has a name for those who only hear it."""
     for address in LOADED.findall(output):
         LOG.warning("%s loads %s from elsewhere", page.file.src_uri, address)
-    return output
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)
 
 
 def _with_commands(nav: list[Any]) -> list[Any]:

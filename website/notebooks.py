@@ -83,7 +83,9 @@ def _output(output: Cell) -> str:
         source = "".join(data["image/png"].split())
         return f'<p><img alt="{escape(_plain(data))}" src="data:image/png;base64,{source}"></p>'
     if "text/html" in data:
-        return f"<div>{''.join(data['text/html'].splitlines())}</div>"
+        html = "".join(data["text/html"].splitlines())
+        named = re.sub("<img (?![^>]*alt=)", '<img alt="" ', html)  # a caption says what it is
+        return f"<div>{named}</div>"
     return _printed(_plain(data)) if data else ""
 
 

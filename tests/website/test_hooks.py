@@ -39,6 +39,11 @@ def test_links_and_files_of_the_site_are_none(caplog: pytest.LogCaptureFixture) 
     assert not caplog.records
 
 
+def test_the_search_has_a_name() -> None:
+    made = on_post_page('<div class="md-search" role="dialog">', page=PAGE)
+    assert made == '<div class="md-search" role="dialog" aria-label="Search">'
+
+
 def test_every_command_is_in_the_navigation() -> None:
     config = MkDocsConfig()
     config.nav = [{"Use": ["command-line/index.md", {"Python": "python.md"}]}]

@@ -31,6 +31,17 @@ def test_no_output_is_kept(path: Path) -> None:
     assert [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")] == []
 
 
+def test_pictures_without_words_have_empty_ones() -> None:
+    html = '<figure><img src="data:a"><figcaption>two objects</figcaption></figure>'
+    cell = {
+        "cell_type": "code",
+        "source": "f()",
+        "outputs": [{"output_type": "display_data", "data": {"text/html": html}}],
+    }
+    text = notebooks.page({"cells": [{"cell_type": "markdown", "source": "# Title"}, cell]}, "one.ipynb")
+    assert html.replace("<img ", '<img alt="" ') in text
+
+
 def test_a_page_shows_what_cells_print_draw_and_give_and_no_progress() -> None:
     given = [
         {"output_type": "stream", "name": "stdout", "text": "three "},
