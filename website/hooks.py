@@ -20,16 +20,9 @@ OVERVIEW = "command-line/index.md"
 """What the navigation calls the pages of all commands."""
 NOTEBOOK = re.compile(r"\[([^\]]*)(?<!\.ipynb)\]\(([\w/-]+)\.ipynb\)")
 """A link to a notebook, but for one that offers the file, whose words are its name."""
-LOADED = re.compile(
-    r"<(?:script|img|iframe|source)[^>]+src=.?(https?://[^\s\"'>]+)|<link[^>]+href=.?(https?://[^\s\"'>]+)"
-)
+LOADED = re.compile(r"<(?:(?:script|img|iframe|source)[^>]+src|link[^>]+href)=.?(https?://[^\s\"'>]+)")
 """What browsers load as they show a page, if its address is that of another host."""
 LOG = logging.getLogger("mkdocs.hooks")
-PLANNED = frozenset(
-    f"{name}.md"
-    for name in ("models", "report", "formats", "label-studio", "yolo", "cvat", "supervision", "hub", "napari")
-)
-"""Pages that have a place in the navigation as soon as they are there."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -76,9 +69,6 @@ def _with_commands(nav: list[Any]) -> list[Any]:
     """The navigation with the pages of the commands where their overview is."""
     whole: list[Any] = []
     for item in nav:
-        path = next(iter(item.values())) if isinstance(item, dict) else item
-        if isinstance(path, str) and path in PLANNED and not (DOCS / path).is_file():
-            continue
         if item == OVERVIEW:
             whole.append({"The command line": [OVERVIEW, *(f"command-line/{name}.md" for name in COMMANDS)]})
         elif isinstance(item, dict):

@@ -144,6 +144,8 @@ def fit(
         with nullcontext() if out is None else RunFolder.locked(out):
             if out is not None:
                 run = _begun(out, run, task, data, minutes, force)
+                if start is not None and not resume:  # its prototypes stay, and so does what they are called
+                    run.keep_names(start.names)
             budget = None if minutes is None else _budget(task, minutes, began, start, reported)
             best = _learned(task, run, target, budget, start, ranks, quiet=quiet, watch=watch, stop=stop)
         return share_model(best, target, ranks)

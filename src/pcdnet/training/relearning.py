@@ -30,7 +30,6 @@ from pcdnet.names import Names
 from pcdnet.run import STATE, RunFolder
 from pcdnet.scene import Scenes
 from pcdnet.succession import CANDIDATE, discard
-from pcdnet.training.colours import with_colours
 from pcdnet.training.correction import Correction, correct
 from pcdnet.training.diagnosis import diagnose
 from pcdnet.training.evaluation import evaluate
@@ -175,9 +174,6 @@ def learn_again(
             stop=stop,
         )
         best.values, best.learned_size = former.values, former.learned_size
-        names = dataclasses.replace(start.names, colours=best.names.colours)
-        if len(set(names)) < len(names):  # prototypes of one name come in the same colours
-            names = with_colours(best, scenes.images, names)
         judged = RunFolder.at(run.path / CANDIDATE).verdict()  # by the same images
         assert judged is not None, "training ends with it"
         learned = Learned(
@@ -187,7 +183,7 @@ def learn_again(
             numbers=correction.numbers,
             shift=correction.shift,
         )
-        _finish(run, best, names, learned, correction)
+        _finish(run, best, learned, correction)
         return learned
 
 
@@ -334,7 +330,7 @@ def _with_drawn(scenes: Scenes, drawn: Sequence[Drawn]) -> Scenes:
     return Scenes(images=images, name=scenes.name)
 
 
-def _finish(run: RunFolder, best: PCDNet, names: Names, learned: Learned, correction: Correction) -> None:
+def _finish(run: RunFolder, best: PCDNet, learned: Learned, correction: Correction) -> None:
     """Make the candidate a run like the one that it came from; the last file says that it is whole."""
     place = run.path / CANDIDATE
     candidate = RunFolder.at(place).with_origin(run.origin)
@@ -342,7 +338,6 @@ def _finish(run: RunFolder, best: PCDNet, names: Names, learned: Learned, correc
     with whole_file(place / CONFIG, "make room", durable=True) as file:
         file.write(sealed_toml(config.to_toml() if run.has_origin else config.to_toml("model")).encode())
     candidate.save_weights(best, settled=True)
-    names.write(place)
     (place / STATE).unlink(missing_ok=True)
     words = {"format": FORMAT, "base": _digest(run.path), **dataclasses.asdict(learned)}
     words["numbers"] = sorted(correction.numbers.items())
