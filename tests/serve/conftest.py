@@ -148,7 +148,7 @@ def visit(watch: Watch, site: str, grey_site: str, plain_site: str, workbench: W
     places, pages = [site, grey_site, plain_site], []
 
     def opened(where: str = site, *, narrow: bool = False, fresh: bool = False) -> Any:
-        places.append(where)
+        places.append(where.rstrip("/"))
         page = watch.fresh(narrow=narrow) if fresh else watch.window(narrow=narrow)
         pages.append(page)
         page.mouse.move(0, 0)

@@ -14,6 +14,7 @@ from benchmarks.serve import serving
 from PIL import Image
 
 from pcdnet.serve.access import Token
+from pcdnet.serve.gallery import Gallery
 from pcdnet.serve.workbench import Workbench
 from tests.serve.pages import (
     READY,
@@ -26,6 +27,7 @@ from tests.serve.pages import (
     seen,
     wait,
 )
+from tests.serve.test_gallery import served as gallery_served
 
 pytestmark = needs_browser
 
@@ -357,3 +359,20 @@ def test_the_page_works_with_a_token_which_does_not_stay_in_the_address(browser:
         stranger = browser.new_context().new_page()
         assert stranger.goto(f"{where}/").status == 401
         context.close()
+
+
+def test_trained_models_work_below_their_names_where_nothing_is_kept(visit: Any) -> None:
+    for where in gallery_served(Gallery(threads=1)):
+        page = visit(f"{where}/tetrominoes/")
+        found = objects(page)
+        page.locator("#objects .row").first.click()
+        page.keyboard.press("Delete")
+        assert "this page alone" in page.locator("#kept").inner_text()
+        open_picture(page, 1)
+        open_picture(page, 0)
+        assert [each["position"] for each in objects(page)] == [each["position"] for each in found[1:]]
+        page.get_by_role("button", name="Undo").click()
+        assert len(objects(page)) == len(found)
+        for name in ("Draw a box", "Count the whole folder", "Learn again from here"):
+            assert page.get_by_role("button", name=name).is_hidden()
+        page.goto("about:blank")

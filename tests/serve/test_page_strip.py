@@ -15,7 +15,7 @@ from pcdnet.run import load
 from pcdnet.scene import Scenes
 from pcdnet.serve.workbench import Workbench
 from tests.runs import true_run
-from tests.serve.pages import needs_browser, open_picture, settle, wait
+from tests.serve.pages import needs_browser, objects, open_picture, settle, wait
 
 pytestmark = needs_browser
 COUNT = 5000
@@ -152,12 +152,20 @@ def test_the_strip_says_what_is_edited_and_how_many_objects_there_are(visit: Any
     page.keyboard.press("Delete")
     settle(page)
     assert "edited" in page.locator("#picture-2").get_attribute("aria-label")
-    page.get_by_role("button", name="Count").click()
+    page.locator("#count-start").click()
     wait(page, "pcdnet.kinds.state.state === 'done'")
-    wait(page, "document.querySelector('#picture-2 .badge').textContent !== ''")
     found = len(workbench.model.decompose(workbench.browsing.pixels(2)))
-    assert page.locator("#picture-2 .badge").inner_text() == str(found - 1)
+    badge = "document.querySelector('#picture-2 .badge').textContent"
+    wait(page, f"{badge} === '{found - 1}'")
     assert f"{found - 1} object" in page.locator("#picture-2").get_attribute("aria-label")
+    page.get_by_role("button", name="Undo").click()
+    wait(page, f"{badge} === '{found}'")
+    settle(page)
+    p = objects(page)[0]["prototype"]
+    page.get_by_role("button", name=f"Hide prototype {p}", exact=True).click()
+    wait(page, f"{badge} === '{sum(thing['prototype'] != p for thing in objects(page))}'")
+    page.get_by_role("button", name=f"Show prototype {p}", exact=True).click()
+    wait(page, f"{badge} === '{found}'")
 
 
 def test_counting_says_how_far_it_is_and_can_be_stopped(visit: Any, long_site: str) -> None:

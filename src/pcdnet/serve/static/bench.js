@@ -141,7 +141,8 @@ export class Bench {
 
   #keep(n) {
     const { scene } = this;
-    this.strip.mark(n, { edited: scene.edited });
+    const counted = (this.strip.entry(n)?.objects ?? null) !== null;
+    this.strip.mark(n, { edited: scene.edited, ...(counted ? { objects: scene.visible.length } : {}) });
     if (this.model.renaming) this.keeping.keep(n, scene.edited ? scene.toEdits() : null);
     else if (scene.edited) this.own.set(n, scene.objects);
     else this.own.delete(n);

@@ -70,6 +70,7 @@ export class Kinds {
     this.scene.bank.named(done);
     await this.polling.now();
     this.renamed();
+    if ("hidden" in change) this.bench.strip.refresh();
     return true;
   }
 
