@@ -115,7 +115,7 @@ def open_strip(name: str | Path, view: View = UNCHANGED) -> Strip:
     --------
     >>> strip = open_strip("tetrominoes")
     >>> len(strip), strip.name(3), strip.size(3)
-    (24, 'tetrominoes#3', (35, 35))
+    (24, 're-created Tetrominoes, seed 3000000#3', (35, 35))
     """
     source = source_of(name)
     if source is not None and source.name == "folder" and "://" not in str(name):
