@@ -293,8 +293,9 @@ def test_on_a_narrow_screen_everything_fits_and_a_finger_can_drag(visit: Any) ->
         points = [] if step is None else [{"x": x, "y": y}]
         session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
     wait(page, f"pcdnet.scene.objects[0].position[0] === {before[0] + 2}")
-    page.locator("#inside summary").tap()
-    page.locator("#prototypes summary").tap()
+    # A tap that comes right after a finger has moved would end that movement, and be nothing else.
+    page.locator("#inside summary").click()
+    page.locator("#prototypes summary").click()
     page.wait_for_selector("#rivals > *")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     boxes = "[...document.querySelectorAll('button')].map(button => button.getBoundingClientRect())"
