@@ -17,6 +17,7 @@ from PIL import Image
 
 from pcdnet.cli import main
 from pcdnet.data.tetrominoes import generate
+from pcdnet.files import locked_file
 from pcdnet.model.network import PCDNet
 from pcdnet.names import Names
 from pcdnet.output.dataset import save_scenes
@@ -297,14 +298,18 @@ def test_a_full_disk_is_reported_as_such_and_blamed_on_no_image(
             return super().write(content)
 
     def opened(path: Path, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-        wanted = path.name if where != "png" else path.parent.name
-        if wanted.removesuffix(".partial") != where or mode not in ("wb", "r+b"):
-            return real(path, mode, *arguments, **options)
-        return Full(io.FileIO(path, "w+" if mode == "wb" else "r+"))
+        wanted = path.parent.name if where == "png" else path.name.removesuffix(".partial")
+        return (
+            Full(io.FileIO(path, "x+")) if (wanted, mode) == (where, "xb") else real(path, mode, *arguments, **options)
+        )
+
+    def locked(path: Path) -> Any:
+        return Full(io.FileIO(path, "w+")) if path.name == where else locked_file(path)
 
     given = [trained, photos, "--out", out, "--format", "json,png"]
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", opened)
+        patch.setattr("pcdnet.output.journal.locked_file", locked)
         decompose(*given, code=1)
     printed, said = capsys.readouterr()
     assert printed == ""
