@@ -177,8 +177,11 @@ STATES: dict[str, Change] = {
     "words that are no JSON": lambda _, words: words.update(state="{"),
     "words that are a list": lambda _, words: words.update(state="[]"),
     "no step": lambda _, words: words.update(state='{"seconds": 1.0, "best": -1.0}'),
+    "endless steps": lambda _, words: words.update(state='{"step": 1e999, "seconds": 1.0, "best": -1.0}'),
+    "too many steps": lambda _, words: words.update(state='{"step": 1%s, "seconds": 1.0, "best": -1.0}' % ("0" * 30)),
     "half a step": lambda _, words: words.update(state='{"step": 1.5, "seconds": 1.0, "best": -1.0}'),
     "no number": lambda _, words: words.update(state='{"step": 1, "seconds": "1", "best": -1.0}'),
+    "endless time": lambda _, words: words.update(state='{"step": 1, "seconds": 1%s, "best": -1.0}' % ("0" * 400)),
     "NaN": lambda _, words: words.update(state='{"step": 1, "seconds": 1.0, "best": NaN}'),
     "no masks": lambda tensors, _: tensors.pop("model.masks"),
     "half a moment": lambda tensors, _: tensors.pop("optimizer.masks.exp_avg"),
@@ -210,6 +213,7 @@ def test_a_state_that_is_not_what_training_needs_is_refused(change: str, seal: b
     edited(run / "state.safetensors", STATES[change], seal=seal)
     with pytest.raises(PcdnetError, match=r"state\.safetensors.*; "):
         resumed(run)
+    assert len(pcdnet.runs(run.parent)) >= 1  # damaged or not, it is listed
 
 
 WEIGHTS: dict[str, Change] = {

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from pcdnet.config import MOST_STEPS
 from pcdnet.data.folder import natural_order
 from pcdnet.errors import PcdnetError
 from pcdnet.files import is_held
@@ -235,7 +236,9 @@ def _progress(run: RunFolder) -> dict[str, Any]:
     if run.has_weights:
         load_words(run.path / WEIGHTS)  # refuses what is no such file
     if run.has_state:
-        step = int(json.loads(load_words(run.path / STATE)["state"])["step"])
+        step = json.loads(load_words(run.path / STATE)["state"])["step"]
+        if type(step) is not int or not 0 <= step <= MOST_STEPS:
+            raise ValueError(f"{run.path / STATE} says that step {step!r:.40} was done")
     verdict = kept_verdict(run)
     validations = [line["validation"] for line in lines if isinstance(line.get("validation"), dict)]
     scores = {name: value for name, value in (validations or [{}])[-1].items() if _is_finite(value)}

@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pcdnet.config import MOST_STEPS
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.history import MOST
 from pcdnet.model.storage import WEIGHTS, check_tensor, fitting, load_tensors
 from pcdnet.run import STATE, RunFolder
 from pcdnet.training.reset import Health
@@ -48,10 +50,12 @@ def checked_state(run: RunFolder, model: torch.nn.Module) -> tuple[dict[str, Ten
 def _check_words(words: Mapping[str, Any], path: Path) -> None:
     step, seconds, best = (words.get(name) for name in ("step", "seconds", "best"))
     before = words.get("before", 0.0)  # which version 0.1 did not count
-    whole = type(step) is int and step >= 0
-    timed = all(isinstance(each, int | float) and 0 <= each < math.inf for each in (seconds, before))
+    whole = type(step) is int and 0 <= step <= MOST_STEPS
+    timed = all(isinstance(each, int | float) and 0 <= each < MOST for each in (seconds, before))
     if not whole or not timed or not isinstance(best, float) or not best < math.inf:
-        raise PcdnetError(f"{path} says that step {step!r} was done after {seconds!r} s, best {best!r}; train anew")
+        raise PcdnetError(
+            f"{path} says that step {step!r:.40} was done after {seconds!r:.40} s, best {best!r:.40}; train anew"
+        )
 
 
 def _check_moments(tensors: Mapping[str, Tensor], done: int, path: Path) -> None:
