@@ -55,6 +55,14 @@ def test_kinds_are_counted_image_by_image_with_merges_and_colours() -> None:
     assert found.everything.objects == sum(kind.objects for kind in found.kinds) == 5
 
 
+def test_hidden_prototypes_are_left_out() -> None:
+    one = scene((0, (0, 0, 2, 3), WHITE), (2, (4, 4, 2, 2), WHITE), (1, (8, 8, 1, 5), RED))
+    found = census([one, scene()], Kinds(NAMES.hiding([1, 2])), BANK)
+    assert [kind.counts.tolist() for kind in found.kinds] == [[1, 0]]  # the ball that prototype 0 is, too, stays
+    assert found.everything.counts.tolist() == [1, 0]
+    assert found.everything.areas.tolist() == [6]
+
+
 def test_what_others_hide_is_counted_and_has_no_size() -> None:
     hidden = scene((0, (0, 0, 2, 2), WHITE), (0, (0, 0, 0, 0), WHITE))
     found = counted(hidden)

@@ -84,7 +84,11 @@ class Census:
 
 
 def census(found: Sequence[Decomposition], kinds: Kinds, bank: BankArrays) -> Census:
-    """Count what was found, kind by kind; names, merges and kinds of one shape and several colours are respected."""
+    """Count what was found, kind by kind; names, merges and kinds of one shape and several colours are respected.
+
+    Objects and kinds of hidden prototypes are left out.
+    """
+    found = [scene.without(kinds.names.hidden) for scene in found]
     ids = [kinds.ids(scene.prototype_ids, scene.colours) for scene in found]
     channels = found[0].colours.shape[1] if found else 1
     counts = np.array([np.bincount(own, minlength=len(kinds)) for own in ids], np.int64).reshape(-1, len(kinds))
@@ -106,6 +110,7 @@ def census(found: Sequence[Decomposition], kinds: Kinds, bank: BankArrays) -> Ce
                 colours=usual_colours(colours[kind == one.id]),
             )
             for one in kinds
+            if not kinds.names.hidden.issuperset(one.prototypes)
         ),
     )
 
