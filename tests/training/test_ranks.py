@@ -90,6 +90,13 @@ def test_two_ranks_learn_what_one_learns_to_the_last_bit(
     assert curve(alone) == curve(folder / name)
 
 
+def test_ranks_end_after_the_same_step_when_the_time_is_over(together: tuple[Path, list[dict[str, Any]]]) -> None:
+    folder, told = together
+    assert [each["timed"] for each in told] == ["", ""]
+    last = [line["step"] for line in RunFolder.open(folder / "timed").metrics() if "loss" in line][-1]
+    assert 1 <= last < 10**6
+
+
 def test_a_training_goes_on_with_another_number_of_ranks(together: tuple[Path, list[dict[str, Any]]]) -> None:
     folder, told = together
     assert told[0]["stopped"].startswith(f"Interrupted: stopped after step {STOPS[0]} of 16; go on with resume=True")

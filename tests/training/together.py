@@ -35,6 +35,8 @@ SMALL = Config.preset("tetrominoes").with_fields(
 NETWORK = SMALL.with_fields({"model.colour": "network", "train.steps": 8})
 SHAPES = SMALL.with_fields({"model.background": "still", "train.init": "shapes", "train.steps": 5, "train.batch": 2})
 FIRST_RESET = 2
+TIME = 0.05
+"""Minutes of a training that ends by the clock."""
 STOPS = (5, 11)
 """After which steps the broken training is stopped: with two ranks, then with one."""
 
@@ -58,7 +60,7 @@ def stop_after(steps: int) -> Callable[[], bool]:
     left = [steps]
 
     def stop() -> bool:
-        if sys._getframe(1).f_code.co_name == "train":
+        if sys._getframe(1).f_code.co_name == "_train":
             left[0] -= 1
         return left[0] <= 0
 
@@ -106,6 +108,7 @@ def main(folder: Path) -> None:
     loop.FIRST_RESET = FIRST_RESET
     for name, config in (("closed", SMALL), ("network", NETWORK), ("shapes", SHAPES)):
         told[name] = learn(folder / name, config)
+    told["timed"] = learn(folder / "timed", SMALL.with_fields({"train.steps": 10**6}), minutes=TIME)
     never = stop_after(1000)
     told["stopped"] = learn(folder / "broken", SMALL, stop=stop_after(STOPS[0]) if rank == 1 else never)
     if rank == 0:

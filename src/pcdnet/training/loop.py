@@ -227,8 +227,7 @@ class Trainer:
 
     def _train(self, watch: Callable[[Progress], None], stop: Callable[[], bool]) -> None:
         state, train, ranks = self._state, self._config.train, self._ranks
-        if self._budget is not None:
-            state.before = ranks.said(state.before + time.monotonic() - self._budget.began)
+        self._agree_on_time()
         before, start = state.seconds, time.perf_counter()
         watched = saved = start
         while state.step < train.steps and self._share() < 1:
@@ -254,6 +253,14 @@ class Trainer:
         if state.best == -math.inf and ranks.first:  # the time was over before the first validation
             self._validate()
             self._save()
+
+    def _agree_on_time(self) -> None:
+        """Where time is limited, have all ranks count with the first one's, or they would end after different steps."""
+        if self._budget is None:
+            return
+        before = self._state.before + time.monotonic() - self._budget.began
+        words = self._ranks.said({"before": before, "budget": dataclasses.asdict(self._budget)})
+        self._state.before, self._budget = words["before"], Budget(**words["budget"])
 
     def _how_to_go_on(self) -> tuple[str | Setting, ...]:
         if self._run is None:
