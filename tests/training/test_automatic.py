@@ -62,7 +62,7 @@ def test_a_folder_trains_without_a_preset(tmp_path: Path, capsys: Capture) -> No
     printed, said = capsys.readouterr()
     assert "everything is chosen from the images" in said
     assert "model.localization='error_reduction'" in said
-    assert f"next: pcdnet eval {out}" in printed
+    assert f"next: pcdnet report {out}" in printed
     config = Config.load(out / "config.toml")
     assert (config.train.steps, config.train.batch, config.model.num_prototypes) == (3, 4, 3)
     assert config.train.init == "shapes"
