@@ -111,6 +111,10 @@ class Workbench:
         with suppress(PcdnetError):  # a damaged one is shown as such
             if len(self.browsing) > 0 and not self.is_large_number(0):
                 self.model.decompose(self.fitted(0))
+        h, w = self.model.config.prototype_size
+        shape = *(self.model.image_size or (2 * h, 2 * w)), self.model.config.channels
+        if not self.is_large(shape):  # in noise nothing is explained, and so all is tried that the search knows
+            self.model.decompose(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
 
     @property
     def names(self) -> Names:
