@@ -157,7 +157,7 @@ def main() -> None:
     start, seconds = Start.now(), parser().parse_args().seconds
     with tempfile.TemporaryDirectory() as folder:
         workbench = true_workbench(Path(folder))
-        with served(tetromino_run(Path(folder) / "run")) as process:
+        with served(workbench.folder) as process:
             single, many = alone(process.site, workbench), crowd(process, workbench, seconds)
     table = Table(title="Requests for re-created Tetrominoes, milliseconds; client and server share the machine")
     for column in ("request", "median", "95 %", "longest"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from pcdnet.corrections import Drawn
 from pcdnet.edits import Edited, Placed
 from pcdnet.errors import Interrupted, PcdnetError
 from pcdnet.run import RunFolder
-from pcdnet.training.relearning import FILE, Learned, adopt, candidate_of, learn_again, restore
+from pcdnet.training.relearning import FILE, FORMAT, Learned, adopt, candidate_of, learn_again, learned_from, restore
 from tests.training.corrected import make_run
 
 Capture = pytest.CaptureFixture[str]
@@ -120,6 +122,15 @@ def test_a_damaged_candidate_is_not_adopted(share: float, taught: tuple[RunFolde
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(PcdnetError, match="learn again"):
         adopt(run)
+
+
+@pytest.mark.parametrize("number", [10**400, True, "1"])
+def test_figures_that_nothing_measured_are_refused(number: Any) -> None:
+    measured = {"mse": 0.1, "explained": 0.9, "objects": 2.0, "prototypes": 3, "f1": None}
+    words = {"format": FORMAT, "base": "a", "before": measured, "after": measured, "reasons": [], "numbers": [[0, 1]]}
+    assert str(learned_from(json.dumps({**words, "shift": [0, 0]}))[1]).startswith("explained 90.0 % -> 90.0 %")
+    with pytest.raises(ValueError, match="explained is"):
+        learned_from(json.dumps({**words, "shift": [0, 0], "after": {**measured, "explained": number}}))
 
 
 def test_the_command_line_does_the_same(tmp_path: Path, capsys: Capture) -> None:

@@ -70,7 +70,8 @@ class Serve:
         token, hosts = None if secret is None else Token(secret), known_hosts(self.host, self.allow_host)
         with bind(self.host, self.port) as bound:
             local = is_local(self.host)
-            app = self._app(local=local, threads=_cores(), hosts=hosts, token=token)
+            with phase("loading the model"):
+                app = self._app(local=local, threads=_cores(), hosts=hosts, token=token)
             if not local:
                 print(_warning(self.host, secret), file=sys.stderr)
             page = address(bound) + ("" if secret is None else f"?token={secret}")

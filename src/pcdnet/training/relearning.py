@@ -24,6 +24,7 @@ from pcdnet.data.sources import TRAINING_SEED, VALIDATION_SEED, is_generated
 from pcdnet.data.view import View
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import content_of, sealed_json, sealed_toml, text_of, unsealed_json, whole_file
+from pcdnet.history import is_number
 from pcdnet.model.network import PCDNet
 from pcdnet.model.storage import CONFIG, WEIGHTS
 from pcdnet.names import Names
@@ -383,6 +384,6 @@ def _measured(words: dict[str, Any]) -> Measured:
     if words.keys() != {each.name for each in dataclasses.fields(Measured)}:
         raise ValueError("it has lost figures")
     for name, value in words.items():
-        if not (value is None and name == "f1") and type(value) not in (int, float):
+        if not (value is None and name == "f1") and not is_number(value):
             raise ValueError(f"{name} is {value!r:.40}")
     return Measured(**words)

@@ -20,7 +20,7 @@ from pcdnet.files import folder as made
 from pcdnet.files import locked_file
 from pcdnet.model.storage import checked_device
 from pcdnet.pixels import pieces
-from pcdnet.progress import shown, stepping
+from pcdnet.progress import phase, shown, stepping
 from pcdnet.training.display import LiveLine
 from pcdnet.training.loop import Progress, Trainer
 from pcdnet.training.task import Data, Task, check_fit, prepare
@@ -108,8 +108,9 @@ def tune(
     """
     if find_spec("optuna") is None:
         raise PcdnetError("tuning needs optuna, which is missing; run: pip install 'pcdnet[tune]'")
-    from pcdnet.training.tuning.search import Search
-    from pcdnet.training.tuning.storage import open_study
+    with shown(quiet=quiet), phase("loading Optuna"):
+        from pcdnet.training.tuning.search import Search
+        from pcdnet.training.tuning.storage import open_study
 
     _check(trials=trials, steps=steps, minutes=minutes, seed=seed, patience=patience)
     searched, target, out = _space(space, steps), checked_device(device), _free(out)
@@ -125,9 +126,10 @@ def tune(
     }
     url = f"sqlite:///{made(out).resolve() / DATABASE}" if storage is None else storage
     with (
+        shown(quiet=quiet),
+        phase("opening the study"),
         locked_file(out / LOCK) if storage is None else nullcontext(),
         open_study(url, name, searched, base, seed=seed, patience=0 if storage is None else patience) as study,
-        shown(quiet=quiet),
         nullcontext() if quiet else LiveLine() as line,
         stepping(),
     ):
