@@ -259,7 +259,7 @@ class Trainer:
         if self._budget is None:
             return
         before = self._state.before + time.monotonic() - self._budget.began
-        words = self._ranks.said({"before": before, "budget": dataclasses.asdict(self._budget)})
+        words: Any = self._ranks.said({"before": before, "budget": dataclasses.asdict(self._budget)})
         self._state.before, self._budget = words["before"], Budget(**words["budget"])
 
     def _how_to_go_on(self) -> tuple[str | Setting, ...]:
