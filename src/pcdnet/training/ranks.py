@@ -294,7 +294,19 @@ def _joined(stop: Callable[[], bool], device: str) -> Ranks:
         raise PcdnetError(f"the processes of this training cannot meet at {host}:{port}: {reason}") from None
     store = PrefixStore(f"pcdnet/{attempt}/{_trainings}", whole)
     ranks = Ranks(rank, world, store)
-    deadline = time.monotonic() + COMING
+    try:
+        _connect(ranks, store, stop, device)
+    except dist.DistError as error:  # who was there has gone, perhaps while the others were on their way
+        reason = str(error).splitlines()[0]
+        raise PcdnetError(
+            f"another process of this training vanished as it began: {reason}; start all of them"
+        ) from None
+    return ranks
+
+
+def _connect(ranks: Ranks, store: PrefixStore, stop: Callable[[], bool], device: str) -> None:
+    """Wait until all have come to the store, and let them form a group."""
+    world, deadline = ranks.world, time.monotonic() + COMING
     there = store.add("there", 1)
     while there < world:
         ranks._raise_problem()
@@ -309,9 +321,8 @@ def _joined(stop: Callable[[], bool], device: str) -> Ranks:
     import_module("torch.distributed.nn.functional")
     backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
     dist.init_process_group(
-        backend, store=store, rank=rank, world_size=world, timeout=timedelta(seconds=PATIENCE + COMING)
+        backend, store=store, rank=ranks.rank, world_size=world, timeout=timedelta(seconds=PATIENCE + COMING)
     )
-    return ranks
 
 
 def _leave() -> None:
