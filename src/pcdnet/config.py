@@ -29,10 +29,14 @@ MOST_PROTOTYPES, LONGEST, LARGEST_BANK = 2**12, 10_000, 2**28
 and pixels of all prototypes, or of all objects of an image: more would fill any memory."""
 MOST_OBJECTS, MOST_PEAKS, MOST_CANDIDATES = 2**14, 2**10, 2**16
 """Objects of an image, places per prototype, and places of all prototypes at most: all are held for every image."""
+MOST_POSES = 2**10
+"""Angles, sizes and mirror images that a prototype is tried in at most."""
 MOST_ROUNDS, MOST_RESTARTS = 100, 2**8
 """How often an image is searched at most, and how many copies of it are searched side by side."""
 MOST_STEPS, MOST_BATCH = 2**24, 2**16
 """Batches to learn from at most, as Adam counts them in numbers that are exact so far, and images of a batch."""
+FULL_TURN, MOST_SCALE = 360.0, 16.0
+"""Degrees of a full turn, and how much larger or smaller than their prototypes objects are at most."""
 LARGEST = 2**32
 """No number of a configuration is larger; seeds beyond it would not fit the generators."""
 
@@ -86,6 +90,21 @@ class ModelConfig:
     min_inside: float = 0.0
     """Least share of an object's mask that must lie in the image; what the border cuts off more is explained, but not
     reported. `overhang` must be larger than the share that may be missing."""
+    rotations: int = 1
+    """How many angles a prototype is tried at, spread evenly over `rotation_range`; 1 is upright only. Angles between
+    them are found, too (`fine_poses`), so they need be no nearer to each other than some 15 degrees."""
+    rotation_range: tuple[float, float] = (0.0, FULL_TURN)
+    """The angles that objects may have, in degrees counter-clockwise; of a part of the full turn both ends are tried."""
+    scales: int = 1
+    """How many sizes a prototype is tried in, spread evenly, by ratio, over `scale_range`; 1 is its own size only."""
+    scale_range: tuple[float, float] = (1.0, 1.0)
+    """The smallest and the largest size of objects, as factors on their prototypes."""
+    mirror: bool = False
+    """Whether objects may be mirror images of their prototypes."""
+    fine_poses: bool = True
+    """Whether angles and sizes between those that are tried are found, by what they leave of the error."""
+    subpixel: bool = False
+    """Whether objects may lie at fractions of a pixel."""
     labels: Labels = "mask"
     """Which pixels are an object's: all under its mask (mask), or of these the ones in which the picture visibly is not
     the background (change), for masks that nothing makes tight, as in the paper over black ground."""
@@ -118,6 +137,42 @@ class ModelConfig:
         )
         _check(self, lambda x: 0 <= x < 1, "use a share from 0 up to, not including, 1", "overhang")
         _check(self, lambda x: x > 0, "use a number above 0, 1.5 by default", "max_colour")
+        self._check_poses()
+
+    def _check_poses(self) -> None:
+        """Refuse poses that contradict each other, or of which there are more than can be computed."""
+        _check_count(self, 1, MOST_POSES, "rotations")
+        _check_count(self, 1, MOST_POSES, "scales")
+        cure = "use two angles in degrees, the smaller one first, at most a full turn of 360 apart"
+        _check(self, lambda x: -FULL_TURN <= x[0] <= x[1] <= x[0] + FULL_TURN <= 2 * FULL_TURN, cure, "rotation_range")
+        cure = f"use two factors above 0, the smaller one first, from {1 / MOST_SCALE} to {MOST_SCALE:g}"
+        _check(self, lambda x: 1 / MOST_SCALE <= x[0] <= x[1] <= MOST_SCALE, cure, "scale_range")
+        for count, ends, usual in (
+            ("rotations", "rotation_range", (0.0, FULL_TURN)),
+            ("scales", "scale_range", (1.0, 1.0)),
+        ):
+            given, many = getattr(self, ends), getattr(self, count) > 1
+            if (many and given[0] == given[1]) or (not many and given != usual):
+                one, other = _setting(self, count), _setting(self, ends)
+                raise PcdnetError(one, " and ", other, " contradict each other; use two or more between two ends, or 1")
+        for name in ("rotations", "scales"):
+            others = self.poses // getattr(self, name)
+            cure = "more than {} poses of a prototype; use fewer of either, as those between them are found, too"
+            _check_product(self, name, "mirror" if name == "scales" else "scales", others, MOST_POSES, cure)
+        what = "more than {} turned, scaled and mirrored prototypes; use fewer of either"
+        _check_product(self, "num_prototypes", "rotations", self.poses, MOST_CANDIDATES, what)
+        (h, w), largest = self.prototype_size, self.scale_range[1]
+        _check_product(self, "num_prototypes", "scales", int(self.poses * h * w * largest**2) + 1, LARGEST_BANK, what)
+
+    @property
+    def poses(self) -> int:
+        """How many poses a prototype is tried in: angles times sizes, and twice as many with mirror images."""
+        return self.rotations * self.scales * (1 + self.mirror)
+
+    @property
+    def posed(self) -> bool:
+        """Whether objects have poses: they may turn, grow, be mirrored or lie at fractions of a pixel."""
+        return self.poses > 1 or self.subpixel
 
     def scaled(self, share: float) -> ModelConfig:
         """The same for images that are larger by a factor: with more objects and places, as far as can be computed."""
@@ -334,6 +389,8 @@ RENAMED_VALUES: dict[str, dict[object, str]] = {
 NEWER = {
     *("model.template", "model.sparse_training", "model.rounds", "model.depth_order", "model.max_unexplained"),
     *("model.min_inside", "model.labels", "train.settle"),
+    *("model.rotations", "model.rotation_range", "model.scales", "model.scale_range", "model.mirror"),
+    *("model.fine_poses", "model.subpixel"),
 }
 """Fields that version 0.1 did not have; whoever adds another need not name it here, as files are sealed since."""
 
@@ -386,6 +443,10 @@ def _of_type(hint: Any, value: Any) -> Any:
         if value in get_args(hint):
             return value
         raise TypeError(" or ".join(repr(choice) for choice in get_args(hint)))
+    if get_origin(hint) is tuple and float in get_args(hint):
+        if isinstance(value, list) and len(value) == 2:
+            return tuple(_of_type(float, side) for side in value)
+        raise TypeError("two numbers, such as [0.5, 1.0]")
     if get_origin(hint) is tuple:
         if isinstance(value, list) and len(value) == 2 and all(type(side) is int for side in value):
             return tuple(value)
