@@ -117,6 +117,9 @@ class Decomposition:
     """Where the image came from."""
     background: Float32[np.ndarray, "H W C"] | None = None
     """What is behind the objects, where the model makes it for each image."""
+    angles: Float32[np.ndarray, "n"] | None = None
+    scales: Float32[np.ndarray, "n"] | None = None
+    mirrored: Bool[np.ndarray, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.prototype_ids)

@@ -100,7 +100,8 @@ def _compiled(
         values.gather(1, slots)
         for values in (placement.prototype, placement.row, placement.column, placement.advantage)
     )
-    return Placement(prototype, row, column, colour, reduction, advantage), slots
+    pose = placement.pose.gather(1, slots[..., None].expand_as(placement.pose))
+    return Placement(prototype, row, column, colour, reduction, advantage, pose), slots
 
 
 def consistent_order(slots: list[int], edges: list[Edge]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float, Int
@@ -20,8 +21,11 @@ from pcdnet.model.depth import in_depth_order, selected_in_depth_order
 from pcdnet.model.fidelity import unexplained_shares
 from pcdnet.model.field import Field
 from pcdnet.model.lockstep import in_lockstep
+from pcdnet.model.peaks import Candidates
 from pcdnet.model.placement import Placement, in_front, kept, reported, shifted, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
+from pcdnet.model.poses.search import PosedSearch
+from pcdnet.model.poses.sprites import posed_sprites
 from pcdnet.model.refinement import better, refine, unexplained
 from pcdnet.model.selection import Selection, SelectionInput, replaced, select, subset
 from pcdnet.model.sharing import WHOLE, Sharing
@@ -99,6 +103,7 @@ class Engine(nn.Module):
         self.register_buffer("looks", None)
         self.colour = ColourNetwork(config.channels) if config.colour == "network" else None
         self._plans, self._tile_plans = PlanCache(), PlanCache()
+        self._posed: WeakKeyDictionary[SearchPlan, PosedSearch] = WeakKeyDictionary()
 
     @property
     def image_size(self) -> tuple[int, int] | None:
@@ -297,7 +302,9 @@ class Engine(nn.Module):
         prototypes, masks = (
             sharing.own(torch.einsum("bnp,phw->bnhw", chosen, x)) for x in (bank.prototypes, bank.masks)
         )
-        frames = where.frames((images.shape[-2], images.shape[-1]), bank.frame)
+        if self.config.posed:
+            prototypes, masks = posed_sprites(prototypes, masks, where, self.config)
+        frames = where.frames((images.shape[-2], images.shape[-1]), (masks.shape[-2], masks.shape[-1]))
         colour, config = where.colour, self.config
         behind = bank.behind(images[0])[None] if own is None else own
         # Apart for each use, so that what flows back is summed in the order of a batch that nobody shares.
@@ -327,6 +334,8 @@ class Engine(nn.Module):
         Before anything is added, and at the end, objects that overlap come into their order: in a wrong one they leave
         an error that something else would be found for.
         """
+        if plan.config.posed:
+            return self._place_posed(images, own, plan, training=training, refined=refined)
         given = self.selection_input(images, plan, plan.config.peaks_per_prototype, own, training=training)
         selection = select(given, advantages=training)
         selection = self._in_order(given, selection) if refined else selection
@@ -341,15 +350,51 @@ class Engine(nn.Module):
             placement = in_depth_order(images, given.behind(), plan, more) if ordered else more
         return placement if training else self._reported(given, placement)
 
+    def _place_posed(
+        self,
+        images: Float[Tensor, "B C H W"],
+        own: Float[Tensor, "B C H W"] | None,
+        plan: SearchPlan,
+        *,
+        training: bool,
+        refined: bool,
+    ) -> Placement:
+        """The same for objects that have poses."""
+        search = self._posed.get(plan)
+        if search is None:
+            search = self._posed[plan] = PosedSearch.derive(plan)
+
+        def palette(shown: Tensor, plan: SearchPlan, candidates: Candidates) -> Palette:
+            return self._palette(shown, plan, candidates, training=training)
+
+        def paint(shown: Tensor, behind: Tensor | None, where: Placement) -> Tensor:
+            return self._paint(shown, plan.bank, behind, where, plan.seen).reconstruction
+
+        own = None if own is None else own.detach()
+        found = search.place(images, own, palette, paint, training=training, refined=refined)
+        behind = plan.bank.behind(images[0]).expand_as(images) if own is None else own
+        return found if training else self._faithful(images, own, behind, plan, found)
+
     def _reported(self, given: SelectionInput, placement: Placement) -> Placement:
         """The objects that count: those that the border does not cut off, and that explain what they cover."""
-        placement = reported(placement, given.plan)
-        if given.plan.config.max_unexplained == 1:
+        return self._faithful(given.images, given.own, given.behind(), given.plan, reported(placement, given.plan))
+
+    def _faithful(
+        self,
+        images: Float[Tensor, "B C H W"],
+        own: Float[Tensor, "B C H W"] | None,
+        behind: Float[Tensor, "B C H W"],
+        plan: SearchPlan,
+        placement: Placement,
+    ) -> Placement:
+        """The objects that leave no more of the error where they are seen than they may."""
+        if plan.config.max_unexplained == 1:
             return placement
-        layers = self._paint(given.images, given.plan.bank, given.own, placement, given.plan.seen)
-        count = placement.exists.shape[1]
-        left = unexplained_shares(given.images, layers.reconstruction, given.behind(), layers.instances(), count)
-        return kept(placement, placement.exists & (left <= given.plan.config.max_unexplained))
+        layers = self._paint(images, plan.bank, own, placement, plan.seen)
+        left = unexplained_shares(
+            images, layers.reconstruction, behind, layers.instances(), placement.exists.shape[1]
+        )
+        return kept(placement, placement.exists & (left <= plan.config.max_unexplained))
 
     def _in_order(self, given: SelectionInput, selection: Selection) -> Selection:
         """Objects that overlap in the order that the pixels they share speak for, if that is asked for."""
@@ -400,10 +445,15 @@ class Engine(nn.Module):
         """
         own = None if own is None else own.detach()
         candidates = plan.candidates(images, peaks, own)
-        if self.colour is not None and not training:
-            palette: Palette = NetworkColours(self.colour, images, plan, candidates)
-        else:
-            # In training the closed form chooses for the network too: one that knows no colours yet would find that
-            # nothing explains anything, and so never learn any.
-            palette = Palette(None if self.config.colour == "none" else self.config.max_colour)
+        palette = self._palette(images, plan, candidates, training=training)
         return SelectionInput(images, plan, candidates, palette, plan.min_visible_area(candidates), own)
+
+    def _palette(
+        self, images: Float[Tensor, "B C H W"], plan: SearchPlan, candidates: Candidates, *, training: bool
+    ) -> Palette:
+        """How candidates are coloured."""
+        if self.colour is not None and not training:
+            return NetworkColours(self.colour, images, plan, candidates)
+        # In training the closed form chooses for the network too: one that knows no colours yet would find that
+        # nothing explains anything, and so never learn any.
+        return Palette(None if self.config.colour == "none" else self.config.max_colour)

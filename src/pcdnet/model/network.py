@@ -14,7 +14,7 @@ from jaxtyping import Float, Float32
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from pcdnet.config import ModelConfig
+from pcdnet.config import FULL_TURN, ModelConfig
 from pcdnet.data.intake import fitted, in_eight_bits
 from pcdnet.data.pictures import read_picture
 from pcdnet.decomposition import Decomposition
@@ -23,6 +23,8 @@ from pcdnet.kinds import Kinds
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.batch import to_batch
 from pcdnet.model.engine import Engine, Layers
+from pcdnet.model.poses.pose import ANGLE, MIRRORED, SCALE
+from pcdnet.model.poses.sprites import upright_positions
 from pcdnet.model.rendering import recompose
 from pcdnet.model.storage import save_model
 from pcdnet.model.tiling import Tiling, decompose_tiles
@@ -361,15 +363,17 @@ class PCDNet(Engine):
                 raise
             raise PcdnetError(f"there is not enough memory for {H}x{W} pixels; give smaller images") from None
         error = (layers.reconstruction - batch).square().sum(dim=(1, 2, 3))
-        return _to_numpy(layers if backgrounds else replace(layers, own=None), error, names)
+        return _to_numpy(layers if backgrounds else replace(layers, own=None), error, names, self.config)
 
 
-def _to_numpy(layers: Layers, error: Float[Tensor, "B"], names: Sequence[str]) -> list[Decomposition]:
+def _to_numpy(
+    layers: Layers, error: Float[Tensor, "B"], names: Sequence[str], config: ModelConfig
+) -> list[Decomposition]:
     where = layers.placement
     instances = layers.instances().cpu().numpy()
     pictures = layers.reconstruction.permute(0, 2, 3, 1).float().cpu().numpy()
     prototypes = where.prototype.int().cpu().numpy()
-    positions = torch.stack([where.row, where.column], dim=-1).int().cpu().numpy()
+    positions, poses = upright_positions(where, config).cpu().numpy(), where.pose.float().cpu().numpy()
     colours, reductions = layers.colour.float().cpu().numpy(), where.error_reduction.float().cpu().numpy()
     counts = where.exists.sum(dim=1).tolist()
     own = None if layers.own is None else layers.own.permute(0, 2, 3, 1).float().contiguous().cpu().numpy()
@@ -384,6 +388,9 @@ def _to_numpy(layers: Layers, error: Float[Tensor, "B"], names: Sequence[str]) -
             error=left,
             name=name,
             background=None if own is None else own[b],
+            angles=poses[b, :n, ANGLE] % FULL_TURN if config.posed else None,
+            scales=poses[b, :n, SCALE] if config.posed else None,
+            mirrored=poses[b, :n, MIRRORED] > 0 if config.posed else None,
         )
         for b, (n, left, name) in enumerate(zip(counts, error.tolist(), names, strict=True))
     ]

@@ -83,10 +83,10 @@ def made_everywhere(
     return made
 
 
-def propose(
+def gathered(
     portions: Portions, images: Float[Tensor, "B C H W"], prototypes: int, geometry: Geometry, peaks: int
-) -> Candidates:
-    """Find the `peaks` best places of every prototype in every image, a few images at a time."""
+) -> Peaks:
+    """The `peaks` best places of every prototype in every image, found a few images at a time."""
     B, P, (Y, X) = len(images), prototypes, geometry.positions
     step, K = max(1, _most(images, geometry) // P), min(peaks, Y * X)
     height = images.new_empty(B, P, K)
@@ -95,7 +95,14 @@ def propose(
         which = slice(start, min(start + step, B))
         for some, found in portions(which, K):
             height[which, some], row[which, some], column[which, some] = found
-    return to_candidates((height, row, column), geometry)
+    return height, row, column
+
+
+def propose(
+    portions: Portions, images: Float[Tensor, "B C H W"], prototypes: int, geometry: Geometry, peaks: int
+) -> Candidates:
+    """The same as candidates."""
+    return to_candidates(gathered(portions, images, prototypes, geometry, peaks), geometry)
 
 
 def to_candidates(peaks: Peaks, geometry: Geometry) -> Candidates:

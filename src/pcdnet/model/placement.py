@@ -31,6 +31,9 @@ class Placement:
     """How much the squared error fell when it was added behind those before it."""
     advantage: Float[Tensor, "B N"]
     """How much of that no other prototype could have had; measured in training, 0 otherwise."""
+    pose: Float[Tensor, "B N pose"]
+    """How it is turned, scaled, mirrored and moved by less than a pixel (see `poses`), and its frame is that of posed
+    objects; of no length where objects have no poses."""
 
     @property
     def exists(self) -> Bool[Tensor, "B N"]:
@@ -104,4 +107,5 @@ def to_placement(given: SelectionInput, selection: Selection) -> Placement:
         selection.colour,
         selection.error_reduction,
         selection.advantage,
+        selection.colour[..., :0],
     )

@@ -24,7 +24,7 @@ from pcdnet.model.composition import OPAQUE
 from pcdnet.model.evidence import EvidenceKernels
 from pcdnet.model.geometry import Box, Geometry, support
 from pcdnet.model.localization import ErrorReductionLocalizer, PhaseLocalizer
-from pcdnet.model.peaks import Candidates, in_portions, propose, to_candidates
+from pcdnet.model.peaks import Candidates, Peaks, gathered, in_portions, to_candidates
 from pcdnet.model.sizes import Size, like_sizes
 from pcdnet.model.solidity import solid
 from pcdnet.model.windows import Windows, canvas
@@ -40,7 +40,7 @@ MAX_PLANS = 4
 _PLANNING = threading.Lock()  # a server's threads share a model
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class SearchPlan:
     """How images of one size are searched for the prototypes of one bank; it carries no gradient."""
 
@@ -55,8 +55,8 @@ class SearchPlan:
     """How tight frames lie in the images."""
     frames: Geometry
     """How the bank's own frames lie in the images, wherever a tight one may lie."""
-    localizer: PhaseLocalizer | ErrorReductionLocalizer
-    """Scores every place."""
+    localizer: PhaseLocalizer | ErrorReductionLocalizer | None
+    """Scores every place; None where places are known already."""
     cells: CellLocalizer | None
     """Scores the places at which something is left to explain, if these are few and places are scored by that."""
     kernels: EvidenceKernels
@@ -82,8 +82,13 @@ class SearchPlan:
         image_size: tuple[int, int],
         config: ModelConfig,
         seen: Float[Tensor, "1 1 H W"] | None = None,
+        *,
+        located: bool = False,
     ) -> SearchPlan:
-        """The plan for images of this height and width; refuses frames that are larger."""
+        """The plan for images of this height and width; refuses frames that are larger.
+
+        Where it is known already at which places the prototypes are `located`, none are searched for.
+        """
         bank = bank.map(Tensor.detach)
         if seen is not None and bank.background is not None:
             bank = dataclasses.replace(bank, background=bank.background * seen[0])
@@ -95,8 +100,10 @@ class SearchPlan:
         (h, w), (my, mx), background = bank.frame, geometry.padding, tight.background
         kernels = EvidenceKernels(tight.prototypes, tight.masks, config.channels)
         sizes, opaque = like_sizes(kernels.boxes), support(tight.masks > OPAQUE)
-        localizer: PhaseLocalizer | ErrorReductionLocalizer
-        if config.localization == "phase":
+        localizer: PhaseLocalizer | ErrorReductionLocalizer | None
+        if located:
+            localizer, cells = None, None
+        elif config.localization == "phase":
             localizer, cells = PhaseLocalizer(tight, geometry, config.template), None
         else:
             localizer = ErrorReductionLocalizer(tight, geometry, config.max_colour, seen)
@@ -146,26 +153,31 @@ class SearchPlan:
 
         `own` are backgrounds of the images other than the bank's.
         """
-        found = self._proposed(images, peaks, own)
+        found = to_candidates(self.peaks(images, peaks, own), self.geometry)
+        return dataclasses.replace(found, exists=self.acceptable(images, found, own))
+
+    def acceptable(
+        self, images: Float[Tensor, "B C H W"], found: Candidates, own: Float[Tensor, "B C H W"] | None
+    ) -> Bool[Tensor, "B T"]:
+        """Which candidates are there, and are seen and solid enough."""
         if self.seen is not None:
             found = dataclasses.replace(found, exists=found.exists & self._seen_enough(found))
-        if self.config.min_solid == 0:
-            return found
-        return dataclasses.replace(found, exists=self._solid(images, own, found))
+        return found.exists if self.config.min_solid == 0 else self._solid(images, own, found)
 
-    def _proposed(
-        self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"] | None
-    ) -> Candidates:
-        """The best places, solid or not."""
+    def peaks(
+        self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"] | None = None
+    ) -> Peaks:
+        """The best places of every prototype and how well it fits there, solid or not."""
+        assert self.localizer is not None
         if isinstance(self.localizer, PhaseLocalizer) and usable(images):
-            return to_candidates(self.localizer.peaks(images, peaks, own), self.geometry)
+            return self.localizer.peaks(images, peaks, own)
         maps, P = self.localizer.maps(images, own), len(self.boxes)
         if self.cells is None:
             portions = in_portions(maps, images, P, self.geometry, self.localizer.reach)
         else:
             behind = own if own is not None or self.tight.background is None else self.tight.background[None]
             portions = self.cells.portions(images, behind, maps, own=own is not None)
-        return propose(portions, images, P, self.geometry, peaks)
+        return gathered(portions, images, P, self.geometry, peaks)
 
     def _solid(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, found: Candidates

@@ -15,6 +15,9 @@ from pcdnet.config import ModelConfig
 from pcdnet.model.poses.pose import ANGLE, DOWN, MIRRORED, RIGHT, SCALE
 from pcdnet.model.spectrum import fourier_shift
 
+LEAST_SCALE = 1e-3
+"""Objects are no smaller than this; where there is no object, its size is 0."""
+
 
 def resampled(
     pictures: Float[Tensor, "n layers h w"], poses: Float[Tensor, "n 5"], frame: tuple[int, int]
@@ -26,7 +29,8 @@ def resampled(
     down = rows[None, :, None] - poses[:, DOWN, None, None]
     right = columns[None, None, :] - poses[:, RIGHT, None, None]
     angle = torch.deg2rad(poses[:, ANGLE, None, None])
-    cosine, sine = angle.cos() / poses[:, SCALE, None, None], angle.sin() / poses[:, SCALE, None, None]
+    scale = poses[:, SCALE, None, None].clamp(min=LEAST_SCALE)
+    cosine, sine = angle.cos() / scale, angle.sin() / scale
     y = sine * right + cosine * down
     x = (1 - 2 * poses[:, MIRRORED, None, None]) * (cosine * right - sine * down)
     places = torch.stack([2 * x / (w - 1), 2 * y / (h - 1)], dim=-1)

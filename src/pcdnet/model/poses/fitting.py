@@ -1,0 +1,265 @@
+"""Fitting: poses moved until they leave as little of the error as they can, by damped Gauss-Newton steps.
+
+By how much an object's pixels change with its angle, its size and its place is read off sprites that are turned, grown
+and moved a little to either side. The colour follows by least squares, so what a change of colour would do as well is
+left out of account. A step that does not help is taken back, and the next one is smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pcdnet.config import FULL_TURN, ModelConfig
+from pcdnet.model.poses.pose import ANGLE, DOWN, MARGIN, RIGHT, SCALE, CoarsePoses
+from pcdnet.model.poses.resampling import sprites
+
+STEP = {ANGLE: 1.5, SCALE: 0.02, DOWN: 0.25, RIGHT: 0.25}
+"""How far sprites are moved to either side to see what changes: degrees, logarithm of the size, pixels."""
+DAMPING, MILDER, HARDER = 1e-3, 0.3, 8.0
+"""How much steps are shortened at the start, and the factors after one that helped and one that did not."""
+ROOM = 0.75
+"""Poses are fitted within this share of the distance between two coarse ones, to either side."""
+OUTLIER = 0.1
+"""A pixel whose squared error is this share of an object's typical contrast hardly counts for the pose of a candidate:
+something else is there."""
+LEAST_CONTRAST = 4e-4
+"""Of that contrast, per channel, at least: a difference of two hundredths."""
+AT_ONCE = 1 << 19
+"""Pixels of sprites that are fitted together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Freedom:
+    """Which numbers of poses may change, and how far."""
+
+    free: tuple[int, ...]
+    reach: dict[int, float]
+    """How far each may move from where it began: degrees, logarithm of the size, pixels."""
+    ends: tuple[float, float]
+    """The smallest and the largest size."""
+    angles: tuple[float, float]
+    """The smallest and the largest angle."""
+
+    @staticmethod
+    def of(config: ModelConfig, *, moving: bool = True) -> Freedom:
+        """That of objects of a model; `moving` lets them move by fractions of a pixel."""
+        coarse = CoarsePoses.of(config, torch.empty(0))
+        turning, growing = (config.fine_poses and many > 1 for many in (config.rotations, config.scales))
+        free = ((ANGLE,) if turning else ()) + ((SCALE,) if growing else ()) + ((DOWN, RIGHT) if moving else ())
+        reach = {ANGLE: ROOM * coarse.turn, SCALE: ROOM * coarse.growth, DOWN: MARGIN, RIGHT: MARGIN}
+        return Freedom(free, reach, config.scale_range, config.rotation_range)
+
+    def moved(self, poses: Float[Tensor, "n 5"], step: Float[Tensor, "n free"]) -> Float[Tensor, "n 5"]:
+        """Poses after a step."""
+        poses = poses.clone()
+        for each, change in zip(self.free, step.unbind(-1), strict=True):
+            poses[:, each] = poses[:, each] * change.exp() if each == SCALE else poses[:, each] + change
+        return poses
+
+    def within(self, poses: Float[Tensor, "n 5"], start: Float[Tensor, "n 5"]) -> Float[Tensor, "n 5"]:
+        """Poses brought back to where they may be."""
+        poses = poses.clone()
+        for each in self.free:
+            if each == SCALE:
+                apart = (poses[:, each] / start[:, each]).log().clamp(-self.reach[each], self.reach[each])
+                poses[:, each] = (start[:, each] * apart.exp()).clamp(*self.ends)
+            else:
+                poses[:, each] = start[:, each] + (poses[:, each] - start[:, each]).clamp(
+                    -self.reach[each], self.reach[each]
+                )
+        if ANGLE in self.free and self.angles[1] - self.angles[0] < FULL_TURN:
+            low, high = self.angles
+            turned = low + (poses[:, ANGLE] - low).remainder(FULL_TURN)
+            beyond = turned - high
+            poses[:, ANGLE] = torch.where(beyond <= 0, turned, torch.where(2 * beyond < FULL_TURN - (high - low), high, low))
+        return poses
+
+
+def derivatives(
+    pictures: Float[Tensor, "n 2 h w"],
+    poses: Float[Tensor, "n 5"],
+    frame: tuple[int, int],
+    config: ModelConfig,
+    freedom: Freedom,
+) -> Float[Tensor, "n free 2 y x"]:
+    """How sprites, paint and mask, change with each of the free numbers of their poses."""
+    n, free = len(poses), len(freedom.free)
+    steps = poses.new_tensor([STEP[each] for each in freedom.free])
+    sides = torch.cat([steps.diag(), -steps.diag()])
+    many = poses.repeat_interleave(2 * free, dim=0)
+    moved = freedom.moved(many, sides.repeat(n, 1))
+    made = sprites(pictures.repeat_interleave(2 * free, dim=0), moved, frame, config)
+    made = made.view(n, 2, free, *made.shape[1:])
+    changes: Tensor = (made[:, 0] - made[:, 1]) / (2 * steps[:, None, None, None])
+    return changes
+
+
+def gauss_newton(
+    jacobian: Float[Tensor, "n free pixels"],
+    tint: Float[Tensor, "n C y"],
+    left: Float[Tensor, "n pixels"],
+    damping: Float[Tensor, "n"],
+) -> Float[Tensor, "n free"]:
+    """The damped steps that reduce what is left, after what a change of colour (`tint`, per channel) explains is taken
+    out; all are weighted already."""
+    (n, free, pixels), C = jacobian.shape, tint.shape[1]
+    per_channel = jacobian.view(n, free, C, pixels // C)
+    norm = tint.square().sum(-1).clamp(min=1e-12)
+    share = torch.einsum("nfcy,ncy->nfc", per_channel, tint) / norm[:, None]
+    clean = (per_channel - share[..., None] * tint[:, None]).flatten(2)
+    normal = torch.einsum("nfy,ngy->nfg", clean, clean)
+    slope = torch.einsum("nfy,ny->nf", clean, left)
+    diagonal = normal.diagonal(dim1=1, dim2=2)
+    stiff = normal + torch.diag_embed(damping[:, None] * diagonal + 1e-9 + 1e-6 * diagonal.amax(1, keepdim=True))
+    steps: Tensor = torch.linalg.solve(stiff, slope)
+    return steps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """What candidates are laid over: parts of images in their frames, channels first."""
+
+    shown: Float[Tensor, "n C y x"]
+    behind: Float[Tensor, "n C y x"]
+    inside: Float[Tensor, "n y x"]
+    """1 where something can be seen, 0 elsewhere."""
+
+    def part(self, which: Int[Tensor, "m"] | slice) -> Seen:
+        """Those of some of them."""
+        return Seen(self.shown[which], self.behind[which], self.inside[which])
+
+
+@torch.no_grad()
+def fitted(
+    pictures: Float[Tensor, "n 2 h w"],
+    poses: Float[Tensor, "n 5"],
+    seen: Seen,
+    config: ModelConfig,
+    freedom: Freedom,
+    steps: int,
+) -> Float[Tensor, "n 5"]:
+    """The poses of candidates, each fitted by itself to what is seen in its frame.
+
+    Other things may lie over them: pixels that do not fit at all hardly count.
+    """
+    if not freedom.free or len(poses) == 0:
+        return poses
+    frame = (seen.shown.shape[-2], seen.shown.shape[-1])
+    most = max(1, AT_ONCE // (frame[0] * frame[1]))
+    parts = [
+        _fitted(pictures[some], poses[some], seen.part(some), config, freedom, steps)
+        for some in (slice(start, start + most) for start in range(0, len(poses), most))
+    ]
+    return torch.cat(parts)
+
+
+def _fitted(
+    pictures: Float[Tensor, "n 2 h w"],
+    poses: Float[Tensor, "n 5"],
+    seen: Seen,
+    config: ModelConfig,
+    freedom: Freedom,
+    steps: int,
+) -> Float[Tensor, "n 5"]:
+    frame, start = (seen.shown.shape[-2], seen.shown.shape[-1]), poses
+    layers = _Look.of(pictures, poses, seen, config, None)
+    damping = torch.full_like(poses[:, 0], DAMPING)
+    for _ in range(steps):
+        changes = derivatives(pictures, poses, frame, config, freedom)
+        jacobian = layers.change(changes, seen)
+        weight = layers.weight.sqrt()[:, None]
+        step = gauss_newton(
+            (jacobian * weight[:, None]).flatten(2),
+            (layers.mask * layers.paint)[:, None].expand_as(seen.shown).mul(weight).flatten(2),
+            (layers.left * weight).flatten(1),
+            damping,
+        )
+        new = freedom.within(freedom.moved(poses, step), start)
+        tried = _Look.of(pictures, new, seen, config, layers)
+        better = tried.cost < layers.cost
+        poses = torch.where(better[:, None], new, poses)
+        layers = layers.where_better(better, tried)
+        damping = damping * torch.where(better, MILDER, HARDER)
+    return poses
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """How candidates look in some poses, and what they leave of the error."""
+
+    paint: Float[Tensor, "n y x"]
+    mask: Float[Tensor, "n y x"]
+    colour: Float[Tensor, "n C"]
+    left: Float[Tensor, "n C y x"]
+    weight: Float[Tensor, "n y x"]
+    """How much each pixel counts."""
+    scale: Float[Tensor, "n"]
+    """The squared error from which on a pixel hardly counts."""
+    cost: Float[Tensor, "n"]
+
+    @staticmethod
+    def of(
+        pictures: Float[Tensor, "n 2 h w"],
+        poses: Float[Tensor, "n 5"],
+        seen: Seen,
+        config: ModelConfig,
+        before: _Look | None,
+    ) -> _Look:
+        """The candidates in these poses; colours and weights begin with those of `before`."""
+        frame, C = (seen.shown.shape[-2], seen.shown.shape[-1]), seen.shown.shape[1]
+        paint, mask = sprites(pictures, poses, frame, config).unbind(1)
+        rest = seen.shown - (1 - mask)[:, None] * seen.behind
+        tint = (mask * paint)[:, None]
+        weight = seen.inside if before is None else before.weight
+        colour = _colour(rest, tint, weight * (mask > 0.5) if before is None else weight, config)
+        if before is None:  # once more, by the pixels that agree with most of them
+            away = (rest - colour[..., None, None] * tint).square().sum(1)
+            body = (mask > 0.5) & (seen.inside > 0)
+            typical = torch.where(body, away, torch.nan).flatten(1).nanmedian(1).values.nan_to_num(0)
+            agree = body & (away <= typical[:, None, None])
+            colour = _colour(rest, tint, agree.to(weight), config)
+        left = (rest - colour[..., None, None] * tint) * seen.inside[:, None]
+        if before is None:
+            contrast = (colour[..., None, None] * paint[:, None] - seen.behind).square().sum(1) * mask * seen.inside
+            scale = OUTLIER * contrast.sum((1, 2)) / (mask * seen.inside).sum((1, 2)).clamp(min=1e-6)
+            scale = scale.clamp(min=LEAST_CONTRAST * C)
+        else:
+            scale = before.scale
+        error = left.square().sum(1)
+        share = 1 / (1 + error / scale[:, None, None])
+        cost = (error * share).sum((1, 2))
+        return _Look(paint, mask, colour, left, seen.inside * share.square(), scale, cost)
+
+    def change(self, changes: Float[Tensor, "n free 2 y x"], seen: Seen) -> Float[Tensor, "n free C y x"]:
+        """How what is painted changes."""
+        paint, mask = changes[:, :, 0, None], changes[:, :, 1, None]
+        colour = self.colour[:, None, :, None, None]
+        texture = colour * self.paint[:, None, None]
+        return mask * (texture - seen.behind[:, None]) + self.mask[:, None, None] * colour * paint
+
+    def where_better(self, better: Tensor, other: _Look) -> _Look:
+        """Each of the two where it is better."""
+        names = self.__dataclass_fields__
+
+        def chosen(name: str) -> Tensor:
+            one, two = getattr(self, name), getattr(other, name)
+            return torch.where(better.view(-1, *(1 for _ in one.shape[1:])), two, one)
+
+        return _Look(*(chosen(name) for name in names))
+
+
+def _colour(
+    rest: Float[Tensor, "n C y x"], tint: Float[Tensor, "n 1 y x"], weight: Float[Tensor, "n y x"], config: ModelConfig
+) -> Float[Tensor, "n C"]:
+    """The colours that fit what is seen."""
+    if config.colour == "none":
+        return torch.ones_like(rest[:, :, 0, 0])
+    weighted = tint * weight[:, None]
+    norm = (weighted * tint).sum((2, 3)).clamp(min=1e-12)
+    colour: Tensor = (weighted * rest).sum((2, 3)) / norm
+    return colour if math.isinf(config.max_colour) else colour.clamp(0, config.max_colour)

@@ -1,0 +1,149 @@
+"""Proposals: where every prototype could be, and in which of the coarse poses.
+
+Each prototype in each coarse pose is located like a prototype of its own. Where poses are fitted afterwards, this is
+done in pictures of half the size: what differs by a pixel or by a few degrees is told apart by fitting, not here. Of
+places and poses that are next to each other the best is kept, and of every place a few poses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import avg_pool2d
+
+from pcdnet.config import FULL_TURN, ModelConfig
+from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.plan import SearchPlan
+from pcdnet.model.poses.candidates import PosedCandidates
+from pcdnet.model.poses.pose import CoarsePoses, pose_frame
+from pcdnet.model.poses.resampling import sprites
+
+HALVED = 12
+"""Prototypes of at least so many pixels a side, in their smallest size, can be told from each other at half of it."""
+TRIED = 512
+"""Places and poses of a prototype that are compared with each other in an image."""
+MODES = 3
+"""Poses of a prototype that are fitted at one place: those of a square look alike until they are."""
+NEAR = 0.25
+"""Places that differ by this share of the shorter side of a frame are one place."""
+LEAST = 0.25
+"""A coarse pose must reduce the error by this share of what an object must: fitted it does better."""
+FAINT = 0.02
+"""Where masks are below this, nothing is proposed or fitted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposer:
+    """Finds posed candidates in images of one size."""
+
+    config: ModelConfig
+    coarse: CoarsePoses
+    frame: tuple[int, int]
+    """Height and width of the frames of posed objects."""
+    prototypes: int
+    shrunk: int
+    """The factor by which pictures are made smaller to be searched."""
+    plan: SearchPlan
+    """How they are searched then for all prototypes in all coarse poses."""
+    corner: Int[Tensor, "variants 2"]
+    """Where the plan's bank lies in the frames of posed objects, and its tight frames in it, made smaller."""
+
+    @staticmethod
+    @torch.no_grad()
+    def derive(
+        bank: PrototypeBank, size: tuple[int, int], config: ModelConfig, seen: Float[Tensor, "1 1 H W"] | None
+    ) -> Proposer:
+        """For a bank as it is painted, upright."""
+        coarse, frame = CoarsePoses.of(config, bank.masks), pose_frame(bank.frame, config)
+        P, R = len(bank.masks), len(coarse)
+        pictures = torch.stack([bank.prototypes, bank.masks], dim=1).repeat_interleave(R, dim=0)
+        painted, masks = sprites(pictures, coarse.values.repeat(P, 1), frame, config).unbind(1)
+        shrunk = 2 if config.fine_poses and config.poses > 1 and _smallest(masks) >= HALVED else 1
+        if shrunk > 1:
+            small = [_shrunk(values[:, None], shrunk)[:, 0] for values in (painted * masks, masks)]
+            painted, masks = small[0] / small[1].clamp(min=1e-3), small[1]
+            size = -(-size[0] // shrunk), -(-size[1] // shrunk)
+            seen = None if seen is None else (_shrunk(seen, shrunk) > 0.5).to(seen)
+        masks = torch.where(masks > FAINT, masks, 0)
+        background = bank.background
+        if background is not None and shrunk > 1 and config.background == "still":
+            background = _shrunk(background[None], shrunk)[0]
+        top, left = (max(0, (side - whole + 1) // 2) for side, whole in zip(masks.shape[-2:], size, strict=True))
+        cut = (slice(None), slice(top, top + size[0]), slice(left, left + size[1]))
+        variants = PrototypeBank(painted[cut].contiguous(), masks[cut].contiguous(), background)
+        plan = SearchPlan.derive(variants, size, _upright(config, shrunk), seen)
+        corner = plan.offset + plan.offset.new_tensor([top, left])
+        return Proposer(config, coarse, frame, P, shrunk, plan, corner)
+
+    def propose(
+        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, peaks: int
+    ) -> PosedCandidates:
+        """At most `peaks` places of every prototype in every image, each in a few poses."""
+        if self.shrunk > 1:
+            images, own = _shrunk(images, self.shrunk), None if own is None else _shrunk(own, self.shrunk)
+        B, P, R = len(images), self.prototypes, len(self.coarse)
+        found = self.plan.peaks(images, peaks, own)
+        height, row, column = (values.unflatten(1, (P, R)).flatten(2) for values in found)
+        pose = torch.arange(R, device=row.device).repeat_interleave(found[0].shape[-1]).expand_as(row)
+        height, order = height.topk(min(TRIED, height.shape[-1]), dim=-1)
+        row, column, pose = (values.gather(-1, order) for values in (row, column, pose))
+        variant = pose + R * torch.arange(P, device=row.device)[None, :, None]
+        # The middle of the whole frame, so that what is turned about it counts as being at one place.
+        (my, mx), corner = self.plan.geometry.padding, self.corner[variant]
+        row, column = row - my - corner[..., 0], column - mx - corner[..., 1]
+        kept = (height > self._least) & ~self._hidden(row, column, pose)
+        kept &= kept.cumsum(-1) <= MODES * peaks
+        image, prototype, n = kept.nonzero(as_tuple=True)
+        row, column, pose = (values[image, prototype, n] for values in (row, column, pose))
+        return PosedCandidates(image, prototype, self.shrunk * row, self.shrunk * column, self.coarse.values[pose])
+
+    @property
+    def _least(self) -> float:
+        if self.config.localization == "phase":
+            return -torch.inf
+        return LEAST * self.config.min_error_reduction / self.shrunk**2
+
+    def _hidden(
+        self, row: Int[Tensor, "B P n"], column: Int[Tensor, "B P n"], pose: Int[Tensor, "B P n"]
+    ) -> Bool[Tensor, "B P n"]:
+        """Which are next to a better one in place and pose, or at a place at which enough better ones are."""
+        reach, hidden = max(1, round(NEAR * int(self.plan.boxes[:, 2:].min()))), []
+        for rows, columns, poses in zip(row.flatten(0, 1), column.flatten(0, 1), pose.flatten(0, 1), strict=True):
+            near = ((rows[:, None] - rows).abs() <= reach) & ((columns[:, None] - columns).abs() <= reach)
+            earlier = near.tril(-1)
+            same = (earlier & self.coarse.near(poses[:, None], poses)).any(-1)
+            modes = (earlier & ~same[None]).sum(-1)
+            hidden.append(same | (modes >= MODES))
+        return torch.stack(hidden).view_as(row)
+
+
+def _smallest(masks: Float[Tensor, "V h w"]) -> int:
+    """The shortest side of what is opaque of any of the masks that have something."""
+    opaque = masks > 0.5
+    sides = torch.stack([opaque.any(2).sum(1), opaque.any(1).sum(1)]).amin(0)
+    sides = sides[sides > 0]
+    return int(sides.min()) if len(sides) else 0
+
+
+def _shrunk(pictures: Float[Tensor, "n C h w"], factor: int) -> Float[Tensor, "n C y x"]:
+    """Pictures in a smaller size, each pixel the mean of those that it stands for."""
+    small: Tensor = avg_pool2d(pictures, factor, ceil_mode=True, count_include_pad=False)
+    return small
+
+
+def _upright(config: ModelConfig, shrunk: int) -> ModelConfig:
+    """The configuration of a model whose prototypes are those of another one in its coarse poses."""
+    return dataclasses.replace(
+        config,
+        rotations=1,
+        rotation_range=(0.0, FULL_TURN),
+        scales=1,
+        scale_range=(1.0, 1.0),
+        mirror=False,
+        subpixel=False,
+        min_error_reduction=LEAST * config.min_error_reduction / shrunk**2,
+    )

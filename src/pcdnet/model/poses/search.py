@@ -1,0 +1,249 @@
+"""Posed search: images searched for prototypes in any pose.
+
+Candidates are proposed in coarse poses and fitted one by one. Then they are chosen from as from a bank, in an order
+of depth, with rivals tried where an error is left. The chosen objects are fitted together, each to what those in front
+of it let through, and what no longer pays is left out. A second look at what is left over finds small and hidden things.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pcdnet.config import ModelConfig
+from pcdnet.model.colour import Palette
+from pcdnet.model.depth import in_depth_order, selected_in_depth_order
+from pcdnet.model.geometry import Geometry
+from pcdnet.model.peaks import Candidates
+from pcdnet.model.placement import Placement, in_front, kept, reported, to_placement
+from pcdnet.model.plan import SearchPlan
+from pcdnet.model.poses.candidates import PosedCandidates
+from pcdnet.model.poses.fitting import Freedom, Seen, fitted
+from pcdnet.model.poses.instances import Instances
+from pcdnet.model.poses.pose import pose_frame
+from pcdnet.model.poses.polishing import polished
+from pcdnet.model.poses.proposals import Proposer
+from pcdnet.model.refinement import refine, unexplained
+from pcdnet.model.selection import EMPTY, SelectionInput, replaced, select, subset
+from pcdnet.model.windows import Windows, canvas, inside_of, window_sums
+
+FITS, POLISHES = 6, 4
+"""Steps in which candidates are fitted one by one, and the chosen objects together."""
+IN_TRAINING = 3
+"""The same for candidates in training, where the next step sees them again."""
+REVALUED = 2
+"""How often objects that do not pay are left out and the others valued anew."""
+TOGETHER = 1024
+"""Candidates of several images that are chosen from together."""
+
+Colouring = Callable[[Tensor, SearchPlan, Candidates], Palette]
+"""How candidates of a plan in some images are coloured."""
+Painting = Callable[[Tensor, Tensor | None, Placement], Tensor]
+"""The pictures that placed objects make over given backgrounds of images, or over the bank's."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PosedSearch:
+    """How images of one size are searched for the prototypes of one bank in any pose."""
+
+    plan: SearchPlan
+    proposer: Proposer
+    frame: tuple[int, int]
+    """Height and width of the frames of posed objects."""
+
+    @staticmethod
+    def derive(plan: SearchPlan) -> PosedSearch:
+        """From the plan of the upright bank."""
+        frame = pose_frame(plan.bank.frame, plan.config)
+        proposer = Proposer.derive(plan.bank, plan.geometry.image, plan.config, plan.seen)
+        return PosedSearch(plan, proposer, frame)
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration."""
+        return self.plan.config
+
+    def seen(
+        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, things: PosedCandidates
+    ) -> Seen:
+        """What images show in the frames of candidates, and what is behind them there."""
+        geometry = Geometry.touching(self.plan.geometry.image, self.frame)
+        (y, x), (Y, X) = geometry.padding, geometry.positions
+        row, column = things.row.clamp(-y, Y - y - 1), things.column.clamp(-x, X - x - 1)
+        behind = self.plan.bank.behind(images[0])[None] if own is None else own
+        where = Windows(geometry, things.image, row, column)
+        ground = where if len(behind) > 1 else Windows(geometry, torch.zeros_like(things.image), row, column)
+        shown = where.cut(canvas(images, geometry)).permute(0, 3, 1, 2)
+        under = ground.cut(canvas(behind, geometry)).permute(0, 3, 1, 2)
+        inside = where.cut(inside_of(images, geometry, self.plan.seen))[..., 0]
+        return Seen(shown, under, inside)
+
+    def place(
+        self,
+        images: Float[Tensor, "B C H W"],
+        own: Float[Tensor, "B C H W"] | None,
+        palette: Colouring,
+        paint: Painting,
+        *,
+        training: bool,
+        refined: bool,
+    ) -> Placement:
+        """The objects of images; `palette` colours candidates, and `paint` makes the picture of placed objects."""
+        look = _Look(self, palette, paint, training, refined)
+        found = look.first(images, own)
+        if training:
+            return found
+        for _ in range(self.config.rounds - 1 if refined else 0):
+            more = look.again(images, own, found)
+            if more is found:
+                break
+            found = more
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """One search, and how it is done."""
+
+    search: PosedSearch
+    palette: Colouring
+    paint: Painting
+    training: bool
+    refined: bool
+
+    def first(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None) -> Placement:
+        """The objects of images."""
+        found = self.chosen(images, own, self.candidates(images, own))
+        return self.improved(images, own, found)
+
+    def again(
+        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, found: Placement
+    ) -> Placement:
+        """Search once more where something is left over and objects may be added, in front of the others."""
+        config = self.search.config
+        painted = self.paint(images, own, found)
+        room = found.exists.sum(1) < found.exists.shape[1]
+        frame = self.search.plan.geometry.frame
+        most = window_sums((painted - images).square().sum(1), frame).flatten(1).amax(1)
+        image = (room & (most >= config.min_error_reduction)).nonzero()[:, 0]
+        if len(image) == 0:
+            return found
+        shown, behind = images[image], painted[image]
+        more = self.chosen(shown, behind, self.candidates(shown, behind))
+        if not more.exists.any():
+            return found
+        both = in_front(more, subset(found, image))
+        mine = None if own is None else own[image]
+        return replaced(found, image, self.improved(shown, mine, both))
+
+    def candidates(self, images: Tensor, own: Tensor | None) -> PosedCandidates:
+        """What is proposed in images, fitted one by one."""
+        search, config = self.search, self.search.config
+        things = search.proposer.propose(images, own, config.peaks_per_prototype)
+        if len(things) == 0:
+            return things
+        freedom = Freedom.of(config, moving=config.subpixel or search.proposer.shrunk > 1)
+        pictures = torch.stack([search.plan.bank.prototypes, search.plan.bank.masks], dim=1)[things.prototype]
+        seen = search.seen(images, own, things)
+        steps = IN_TRAINING if self.training else FITS
+        pose = fitted(pictures, things.pose, seen, config, freedom, steps)
+        settled = dataclasses.replace(things, pose=pose).settled(subpixel=config.subpixel)
+        if config.subpixel or not freedom.free or search.proposer.shrunk == 1:
+            return settled
+        # Where positions are whole, angles and sizes are fitted once more there.
+        rest, seen = Freedom.of(config, moving=False), search.seen(images, own, settled)
+        return dataclasses.replace(settled, pose=fitted(pictures, settled.pose, seen, config, rest, 2))
+
+    def chosen(self, images: Tensor, own: Tensor | None, things: PosedCandidates) -> Placement:
+        """The candidates that explain images best, a few images at a time."""
+        B = len(images)
+        counts = torch.bincount(things.image, minlength=B).tolist()
+        parts, start = [], 0
+        while start < B:
+            stop, total = start + 1, counts[start]
+            while stop < B and total + counts[stop] <= TOGETHER:
+                total += counts[stop]
+                stop += 1
+            which = (things.image >= start) & (things.image < stop)
+            some = things.part(which)
+            some = dataclasses.replace(some, image=some.image - start)
+            parts.append(self._chosen(images[start:stop], None if own is None else own[start:stop], some))
+            start = stop
+        return _joined(parts)
+
+    def _chosen(self, images: Tensor, own: Tensor | None, things: PosedCandidates) -> Placement:
+        bank, config = self.search.plan.bank, self.search.config
+        instances = Instances.of(things, bank, self.search.frame, self.search.plan)
+        given = self.given(images, own, instances)
+        selection = select(given)
+        if self.refined and config.depth_order:
+            selection = selected_in_depth_order(given, selection)
+        if self.refined and config.restarts > 0:
+            open_images = unexplained(given, selection)
+            if len(open_images):
+                part, old = given.subset(open_images), subset(selection, open_images)
+                new = refine(part, old, config.restarts)
+                if config.depth_order:
+                    new = selected_in_depth_order(part, new)
+                selection = replaced(selection, open_images, new)
+        return instances.things.among(to_placement(given, selection))
+
+    def given(self, images: Tensor, own: Tensor | None, instances: Instances) -> SelectionInput:
+        """What selection chooses from."""
+        plan, candidates = instances.plan, instances.candidates(images, own)
+        palette = self.palette(images, plan, candidates)
+        return SelectionInput(images, plan, candidates, palette, plan.min_visible_area(candidates), own)
+
+    def improved(self, images: Tensor, own: Tensor | None, found: Placement) -> Placement:
+        """Placed objects fitted together, those that do not pay left out, in their order."""
+        config, search = self.search.config, self.search
+        if not found.exists.any():
+            return found
+        freedom = Freedom.of(config, moving=config.subpixel)
+        if freedom.free:
+            behind = search.plan.bank.behind(images[0])[None] if own is None else own
+            steps = 1 if self.training else POLISHES
+            found = polished(images, behind, search.plan, search.frame, found, freedom, steps)
+        return self.valued(images, own, found)
+
+    def valued(self, images: Tensor, own: Tensor | None, found: Placement) -> Placement:
+        """Placed objects in the colours and with the error reductions that selection finds for them.
+
+        Those that reduce the error by too little are left out, and those that overlap come into their order.
+        """
+        config, things = self.search.config, PosedCandidates.placed(found)
+        if len(things) == 0:
+            return found
+        instances = Instances.of(things, self.search.plan.bank, self.search.frame, self.search.plan)
+        given = self.given(images, own, instances)
+        script = torch.full_like(found.prototype, EMPTY)
+        image, n = found.exists.nonzero(as_tuple=True)
+        number = torch.arange(len(things), device=image.device)
+        script[image, n] = torch.where(given.candidates.exists[image, number], number, EMPTY)
+        for _ in range(REVALUED):
+            script = script.gather(1, (script == EMPTY).long().argsort(dim=1, stable=True))
+            selection = select(given, script)
+            added = script == EMPTY
+            pays = (selection.error_reduction >= config.min_error_reduction) & ~added
+            if (pays == ~added).all():
+                break
+            script = torch.where(pays, script, EMPTY)
+        keep = (selection.candidate == script) & (script != EMPTY)
+        placed = kept(to_placement(given, selection), keep)
+        if self.refined and config.depth_order:
+            placed = in_depth_order(images, given.behind(), instances.plan, placed)
+        placed = placed if self.training else reported(placed, instances.plan)
+        return instances.things.among(placed)
+
+
+def _joined(parts: list[Placement]) -> Placement:
+    """The placements of several images as one."""
+    if len(parts) == 1:
+        return parts[0]
+    names = [field.name for field in dataclasses.fields(Placement)]
+    return Placement(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
