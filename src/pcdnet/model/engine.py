@@ -214,7 +214,9 @@ class Engine(nn.Module):
             config = replace(self.config, min_error_reduction=0.0) if dense else self.config
             plan = SearchPlan.derive(bank, (H, W), config, shown)
         own = self.own_backgrounds(images, bank, sharing)
-        layers = self._explain(images, bank, own, plan, training=training, refined=refined, sharing=sharing)
+        twice = self.config.background == "plain" and not training
+        first = refined and not (twice and self.config.posed)  # of poses, what hides the ground is known well enough
+        layers = self._explain(images, bank, own, plan, training=training, refined=first, sharing=sharing)
         if self.config.background != "plain" or training:
             return layers
         # Objects that cover much of an image bend the surface a little: without them it is straight.

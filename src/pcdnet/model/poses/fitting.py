@@ -1,7 +1,6 @@
 """Fitting: poses moved until they leave as little of the error as they can, by damped Gauss-Newton steps.
 
-By how much an object's pixels change with its angle, its size and its place is read off sprites that are turned, grown
-and moved a little to either side. The colour follows by least squares, so what a change of colour would do as well is
+How an object's pixels change with its angle, its size and its place follows from the slopes of its sprite. The colour follows by least squares, so what a change of colour would do as well is
 left out of account. A step that does not help is taken back, and the next one is smaller.
 """
 
@@ -13,13 +12,12 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from pcdnet.config import FULL_TURN, ModelConfig
 from pcdnet.model.poses.pose import ANGLE, DOWN, MARGIN, RIGHT, SCALE, CoarsePoses
 from pcdnet.model.poses.resampling import sprites
 
-STEP = {ANGLE: 1.5, SCALE: 0.02, DOWN: 0.25, RIGHT: 0.25}
-"""How far sprites are moved to either side to see what changes: degrees, logarithm of the size, pixels."""
 DAMPING, MILDER, HARDER = 1e-3, 0.3, 8.0
 """How much steps are shortened at the start, and the factors after one that helped and one that did not."""
 ROOM = 0.75
@@ -81,22 +79,29 @@ class Freedom:
 
 
 def derivatives(
-    pictures: Float[Tensor, "n 2 h w"],
-    poses: Float[Tensor, "n 5"],
-    frame: tuple[int, int],
-    config: ModelConfig,
-    freedom: Freedom,
-) -> Float[Tensor, "n free 2 y x"]:
-    """How sprites, paint and mask, change with each of the free numbers of their poses."""
-    n, free = len(poses), len(freedom.free)
-    steps = poses.new_tensor([STEP[each] for each in freedom.free])
-    sides = torch.cat([steps.diag(), -steps.diag()])
-    many = poses.repeat_interleave(2 * free, dim=0)
-    moved = freedom.moved(many, sides.repeat(n, 1))
-    made = sprites(pictures.repeat_interleave(2 * free, dim=0), moved, frame, config)
-    made = made.view(n, 2, free, *made.shape[1:])
-    changes: Tensor = (made[:, 0] - made[:, 1]) / (2 * steps[:, None, None, None])
-    return changes
+    made: Float[Tensor, "n layers y x"], poses: Float[Tensor, "n 5"], freedom: Freedom
+) -> Float[Tensor, "n free layers y x"]:
+    """How sprites change with each of the free numbers of their poses.
+
+    Where a sprite moves, it changes by its slope: turned, each pixel moves along a circle about the middle of the object,
+    and grown, away from it.
+    """
+    down = (pad(made, (0, 0, 0, 1)) - pad(made, (0, 0, 1, 0)))
+    down = (down[..., 1:, :] + down[..., :-1, :]) / 2
+    right = (pad(made, (0, 1)) - pad(made, (1, 0)))
+    right = (right[..., 1:] + right[..., :-1]) / 2
+    (y, x), changes = made.shape[-2:], []
+    rows = torch.arange(y, dtype=made.dtype, device=made.device)[:, None] - (y - 1) / 2 - poses[:, DOWN, None, None]
+    columns = torch.arange(x, dtype=made.dtype, device=made.device) - (x - 1) / 2 - poses[:, RIGHT, None, None]
+    rows, columns = rows[:, None], columns[:, None]
+    for each in freedom.free:
+        if each == ANGLE:
+            changes.append((down * columns - right * rows) * (math.pi / 180))
+        elif each == SCALE:
+            changes.append(-down * rows - right * columns)
+        else:
+            changes.append(-down if each == DOWN else -right)
+    return torch.stack(changes, dim=1)
 
 
 def gauss_newton(
@@ -166,11 +171,11 @@ def _fitted(
     freedom: Freedom,
     steps: int,
 ) -> Float[Tensor, "n 5"]:
-    frame, start = (seen.shown.shape[-2], seen.shown.shape[-1]), poses
+    start = poses
     layers = _Look.of(pictures, poses, seen, config, None)
     damping = torch.full_like(poses[:, 0], DAMPING)
     for _ in range(steps):
-        changes = derivatives(pictures, poses, frame, config, freedom)
+        changes = derivatives(torch.stack([layers.paint, layers.mask], dim=1), poses, freedom)
         jacobian = layers.change(changes, seen)
         weight = layers.weight.sqrt()[:, None]
         step = gauss_newton(

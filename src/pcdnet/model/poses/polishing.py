@@ -39,7 +39,8 @@ def polished(
     damping = torch.full_like(state.error, DAMPING)
     image, n = found.exists.nonzero(as_tuple=True)
     for _ in range(steps):
-        changes = derivatives(scene.pictures(found)[image, n], found.pose[image, n], frame, config, freedom)
+        made = torch.stack([state.paint[image, n], state.mask[image, n]], dim=1)
+        changes = derivatives(made, found.pose[image, n], freedom)
         jacobian, tint, left = (values.flatten(-2) for values in state.change(changes, image, n))
         step = gauss_newton(jacobian.flatten(2), tint, left.flatten(1), damping[image])
         new = found.pose.clone()

@@ -8,6 +8,7 @@ of it let through, and what no longer pays is left out. A second look at what is
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,9 +26,9 @@ from pcdnet.model.plan import SearchPlan
 from pcdnet.model.poses.candidates import PosedCandidates
 from pcdnet.model.poses.fitting import Freedom, Seen, fitted
 from pcdnet.model.poses.instances import Instances
-from pcdnet.model.poses.pose import pose_frame
+from pcdnet.model.poses.pose import MARGIN, pose_frame
 from pcdnet.model.poses.polishing import polished
-from pcdnet.model.poses.proposals import Proposer
+from pcdnet.model.poses.proposals import FAINT, Proposer
 from pcdnet.model.refinement import refine, unexplained
 from pcdnet.model.selection import EMPTY, SelectionInput, replaced, select, subset
 from pcdnet.model.windows import Windows, canvas, inside_of, window_sums
@@ -68,13 +69,34 @@ class PosedSearch:
         """The configuration."""
         return self.plan.config
 
+    @property
+    def core(self) -> tuple[int, int]:
+        """Height and width of the middle part of that frame that holds all that is seen of any object."""
+        bank, (h, w) = self.plan.bank, self.plan.bank.frame
+        y = torch.arange(h, device=bank.masks.device)[:, None] - (h - 1) / 2
+        x = torch.arange(w, device=bank.masks.device) - (w - 1) / 2
+        shown = (bank.masks > FAINT).any(0)
+        largest = self.config.scale_range[1]
+        if self.config.rotations > 1:
+            reach = ((y.square() + x.square()).sqrt() * shown).max().expand(2)
+        else:
+            reach = torch.stack([(y.abs() * shown).max(), (x.abs() * shown).max()])
+        sides = []
+        for outer, radius in zip(self.frame, reach.tolist(), strict=True):
+            side = 2 * (math.ceil(largest * radius) + MARGIN) + 1
+            side += (outer - side) % 2
+            sides.append(min(outer, side))
+        return sides[0], sides[1]
+
     def seen(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, things: PosedCandidates
     ) -> Seen:
         """What images show in the frames of candidates, and what is behind them there."""
-        geometry = Geometry.touching(self.plan.geometry.image, self.frame)
+        core = self.core
+        geometry = Geometry.touching(self.plan.geometry.image, core)
         (y, x), (Y, X) = geometry.padding, geometry.positions
-        row, column = things.row.clamp(-y, Y - y - 1), things.column.clamp(-x, X - x - 1)
+        row = (things.row + (self.frame[0] - core[0]) // 2).clamp(-y, Y - y - 1)
+        column = (things.column + (self.frame[1] - core[1]) // 2).clamp(-x, X - x - 1)
         behind = self.plan.bank.behind(images[0])[None] if own is None else own
         where = Windows(geometry, things.image, row, column)
         ground = where if len(behind) > 1 else Windows(geometry, torch.zeros_like(things.image), row, column)
