@@ -47,10 +47,11 @@ class Boxes:
     kinds: Int32[np.ndarray, "n"]
     """The kind of every object, as an index into `Scenes.kinds`."""
     poses: Float32[np.ndarray, "n 5"] | None = None
-    """Row and column of every object's centre, its angle in degrees, counter-clockwise as one looks at the picture, from
-    0 to 360, its scale, and 1 if it is mirrored (then turned), else 0. None where they are not known.
+    """Of every object the row and column of its centre, its angle in degrees, its scale, and whether it is mirrored.
 
-    Whole numbers are the centres of pixels. Which angle and size count as upright and 1 is up to the data.
+    Whole numbers are the centres of pixels. Angles are of 0 to 360, counter-clockwise as one looks at the picture; a
+    mirrored object, marked by 1 instead of 0, has left and right swapped before it is turned. Which angle is upright
+    and which size is 1 is up to the data. None where poses are not known.
     """
 
     @staticmethod

@@ -223,7 +223,7 @@ def _drawings() -> dict[str, Symbol]:
             chiral=True,
         ),
         "lamp": Symbol(joined(ring(_LINE, disc(11.5)), _line(*spokes[:2]), _line(*spokes[2:])), symmetry=4),
-        "pump": Symbol(joined(ring(_LINE, disc(12)), polygon((-5.5, -9.5), (-5.5, 9.5), (11, 0)))),
+        "pump": Symbol(joined(ring(_LINE, disc(12)), polygon((-1, -11), (-1, 11), (11, 0)))),
         "resistor": Symbol(_line(*teeth), symmetry=2, chiral=True),
         "switch": Symbol(joined(*ends, _line((-10, -3), (8.5, 9.5)), _line((10, -3), (10, -9))), chiral=True),
         "tree": Symbol(joined(*tree, _line((0, -8), (0, -12.5)))),
