@@ -92,3 +92,29 @@ def test_boxes_are_cut_at_the_border_of_a_part_and_count_if_half_of_them_is_insi
     found = boxes.within((10, 10, 10, 10))
     assert found.corners.tolist() == [[0, 0, 4, 4], [0, 0, 2, 4]]
     assert found.kinds.tolist() == [0, 1]
+
+
+def test_poses_go_with_their_boxes_into_parts() -> None:
+    rows = [[10, 10, 4, 4, 0], [8, 10, 4, 4, 1], [7, 10, 4, 4, 2]]
+    boxes = Boxes.from_rows(rows, [[11.5, 11.5, 30, 1, 0], [9.5, 11.5, 60, 2, 1], [8.5, 11.5, 90, 3, 0]])
+    found = boxes.within((10, 10, 10, 10)).poses
+    assert found is not None
+    assert found.tolist() == [[1.5, 1.5, 30, 1, 0], [-0.5, 1.5, 60, 2, 1]]
+    some = boxes.those(np.array([False, False, True]))
+    assert some.kinds.tolist() == [2]
+    assert some.poses is not None
+    assert some.poses.tolist() == [[8.5, 11.5, 90, 3, 0]]
+    scenes = dataclasses.replace(made(2), boxes=[boxes, boxes]).part(slice(1, None))
+    assert scenes.boxes is not None
+    assert scenes.boxes[0].poses is boxes.poses
+
+
+def test_poses_grow_with_the_image_and_are_unknown_where_it_is_stretched() -> None:
+    boxes = Boxes.from_rows([[0, 0, 2, 2, 0]], [[0.5, 2.5, 30, 1, 1]])  # the centre of a box lies between its pixels
+    larger = boxes.resized(2, 2)
+    assert larger.corners.tolist() == [[0, 0, 4, 4]]
+    assert larger.poses is not None
+    assert larger.poses.tolist() == [[1.5, 5.5, 30, 2, 1]]
+    assert boxes.resized(2, 3).poses is None
+    assert boxes.resized(2, 3).corners.tolist() == [[0, 0, 4, 6]]
+    assert Boxes.from_rows([[0, 0, 2, 2, 0]]).resized(2, 2).poses is None

@@ -46,12 +46,23 @@ class Boxes:
     """Top, left, height and width of every box, in pixels."""
     kinds: Int32[np.ndarray, "n"]
     """The kind of every object, as an index into `Scenes.kinds`."""
+    poses: Float32[np.ndarray, "n 5"] | None = None
+    """Of every object the row and column of its centre, its angle in degrees, its scale, and whether it is mirrored.
+
+    Whole numbers are the centres of pixels. Angles are of 0 to 360, counter-clockwise as one looks at the picture; a
+    mirrored object, marked by 1 instead of 0, has left and right swapped before it is turned. Which angle is upright
+    and which size is 1 is up to the data. None where poses are not known.
+    """
 
     @staticmethod
-    def from_rows(rows: Sequence[Sequence[float]]) -> Boxes:
-        """Boxes of which each is top, left, height, width and kind."""
+    def from_rows(rows: Sequence[Sequence[float]], poses: Sequence[Sequence[float]] | None = None) -> Boxes:
+        """Boxes of which each is top, left, height, width and kind; and their poses, where they are known."""
         values = np.array(rows, np.float64).reshape(-1, 5)
-        return Boxes(corners=values[:, :4].astype(np.float32), kinds=values[:, 4].astype(np.int32))
+        return Boxes(
+            corners=values[:, :4].astype(np.float32),
+            kinds=values[:, 4].astype(np.int32),
+            poses=None if poses is None else np.array(poses, np.float32).reshape(-1, 5),
+        )
 
     def within(self, part: Sequence[float]) -> Boxes:
         """The boxes as they are seen in a part of the image, given by top, left, height and width.
@@ -65,7 +76,31 @@ class Boxes:
         sides = np.maximum(ends - starts, 0)
         area = sides.prod(axis=1)
         seen = (area > 0) & (area >= VISIBLE * self.corners[:, 2:].prod(axis=1))
-        return Boxes(corners=np.concatenate([starts, sides], axis=1)[seen].astype(np.float32), kinds=self.kinds[seen])
+        return Boxes(
+            corners=np.concatenate([starts, sides], axis=1)[seen].astype(np.float32),
+            kinds=self.kinds[seen],
+            poses=None if self.poses is None else self.poses[seen] - np.array([*place, 0, 0, 0], np.float32),
+        )
+
+    def resized(self, rows: float, columns: float) -> Boxes:
+        """The boxes of an image that is made so many times as high and as wide.
+
+        Where the two differ, a turned object is not merely turned any more: then poses are not known.
+        """
+        poses = None
+        if self.poses is not None and np.isclose(rows, columns):
+            centres = (self.poses[:, :2] + 0.5) * (rows, columns) - 0.5
+            poses = np.column_stack([centres, self.poses[:, 2], self.poses[:, 3] * rows, self.poses[:, 4]])
+        return Boxes(
+            corners=(self.corners * np.array([rows, columns] * 2)).astype(np.float32),
+            kinds=self.kinds,
+            poses=None if poses is None else poses.astype(np.float32),
+        )
+
+    def those(self, which: Bool[np.ndarray, "n"]) -> Boxes:
+        """Some of the boxes."""
+        poses = None if self.poses is None else self.poses[which]
+        return Boxes(corners=self.corners[which], kinds=self.kinds[which], poses=poses)
 
     def __len__(self) -> int:
         return len(self.corners)

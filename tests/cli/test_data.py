@@ -94,7 +94,7 @@ def test_any_game_is_read_back_without_ground_truth(emulator: None, tmp_path: Pa
     [
         (
             ["tetris", "--out", "a.npz"],
-            "use tetrominoes (generated), letters (generated), space-invaders (played and recorded) or atari:GAME",
+            "use tetrominoes (generated), letters (generated), multi-dsprites (re-created), symbols (generated), ",
         ),
         (["space-invaders", "--out", "a.txt"], "use a.npz"),
         (["tetrominoes", "--count", "1", "--out", "missing/a.npz"], "choose another place"),

@@ -27,6 +27,10 @@ from pcdnet.scene import Scenes
         ("tetrominoes", "tetrominoes", "tetrominoes"),
         ("letters", "letters", None),
         ("space-invaders", "space-invaders", "space-invaders"),
+        ("multi-dsprites", "multi-dsprites", None),
+        ("symbols", "symbols", None),
+        ("symbols:quarter", "symbols:TURNED", None),
+        ("symbols:", "symbols:TURNED", None),
         ("atari:pong", "atari:GAME", None),
         ("atari:", "atari:GAME", None),
         (".", "folder", None),
@@ -49,7 +53,7 @@ def test_a_name_has_one_source_and_its_usual_preset(name: str, source: str | Non
         found = source_of(given)
         assert (None if found is None else found.name) == source
         assert usual_preset(given) == preset
-        assert is_generated(given) == (source in ("tetrominoes", "letters", "space-invaders", "atari:GAME"))
+        assert is_generated(given) == (source in {each.name for each in GENERATED})
 
 
 @pytest.mark.parametrize("holds", ["a.png", "train/b.jpg"])
@@ -126,7 +130,7 @@ def test_the_help_names_every_source(
 
 def test_all_that_can_be_used_is_one_list() -> None:
     assert all(source.words in usable() for source in SOURCES)
-    assert usable(GENERATED).startswith("tetrominoes (generated), letters (generated), space-invaders")
+    assert usable(GENERATED).startswith("tetrominoes (generated), letters (generated), multi-dsprites (re-created), ")
     assert " or a .tfrecords file" in usable(FILES)
 
 

@@ -94,12 +94,13 @@ class View:
         part = self.part(size)
         rows, columns = self.resize or part[2:]
         seen = boxes.within(part)
-        corners = seen.corners * np.array([rows / part[2], columns / part[3]] * 2)
+        factors = rows / part[2], columns / part[3]
+        corners = seen.corners * np.array(factors * 2)
         counts = np.ones(len(seen), bool)
         if self.ignore is not None:
             place = corners[:, :2] + corners[:, 2:] / 2 - self.ignore[:2]
             counts = ((place < 0) | (place >= self.ignore[2:])).any(axis=1)
-        return Boxes(corners=corners[counts].astype(np.float32), kinds=seen.kinds[counts])
+        return seen.resized(*factors).those(counts)
 
     def labels(self, labels: Integer[np.ndarray, "N H W"]) -> Integer[np.ndarray, "N h w"]:
         """True instances, seen so: resized, each pixel has the label at its centre; what is ignored is background."""

@@ -2,6 +2,7 @@
 
 from pcdnet.metrics.detection import DetectionScores, average_precision, class_purity, score_detections
 from pcdnet.metrics.matching import Found, Matches, box_iou, found_objects, match, match_scene
+from pcdnet.metrics.poses import angle_errors, typical_ratio, upright
 from pcdnet.metrics.segmentation import (
     Labels,
     Scores,
@@ -20,6 +21,7 @@ __all__ = [
     "Matches",
     "Scores",
     "adjusted_rand_index",
+    "angle_errors",
     "average_precision",
     "box_iou",
     "class_purity",
@@ -32,4 +34,6 @@ __all__ = [
     "mean_iou",
     "score",
     "score_detections",
+    "typical_ratio",
+    "upright",
 ]
