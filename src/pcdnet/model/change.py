@@ -85,6 +85,8 @@ class ChangeKernels:
         assert made is not None
         return to_places(made, self._grid, places)
 
-    def squares(self, inside: Complex[Tensor, "Y X"], places: tuple[int, int]) -> Float[Tensor, "P rows columns"]:
+    def squares(
+        self, inside: Complex[Tensor, "*any Y X"], places: tuple[int, int], some: slice | Tensor = slice(None)
+    ) -> Float[Tensor, "*any P rows columns"]:
         """The coefficient q at the first `places`, from the spectrum of a plane that is 1 where something is seen."""
-        return to_places(inside * self._spectra[:, 4], self._grid, places)
+        return to_places(inside * self._spectra[some, 4], self._grid, places)

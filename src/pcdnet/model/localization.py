@@ -96,6 +96,24 @@ class ErrorReductionLocalizer:
             own = self._spectra(own_planes(self._background))
             self.behind = self._kernels.sums(slice(None), None, own, own.shape[1] - 1, geometry.positions)[0]
 
+    def maps_behind(
+        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"], clear: Float[Tensor, "B 1 H W"]
+    ) -> Maps:
+        """The maps of what lies behind objects that are found already: only where it is `clear` anything is seen.
+
+        `own` are backgrounds, one for each image.
+        """
+        C, positions = images.shape[1], self.geometry.positions
+        changes = self._spectra(change_planes(images * clear, own * clear))
+        backgrounds, inside = self._spectra(own_planes(own * clear)), self._spectra(clear)
+
+        def maps(which: slice, prototypes: Some) -> Float[Tensor, "b p rows columns"]:
+            sums = self._kernels.sums(prototypes, changes[which], backgrounds[which], C, positions)
+            q = self._kernels.squares(inside[which], positions, prototypes)
+            return error_reductions(sums, q, C, self.max_colour)
+
+        return maps
+
     def maps(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None = None) -> Maps:
         """The maps of these images, made when they are asked for; `own` are backgrounds other than the bank's."""
         C, positions = images.shape[1], self.geometry.positions

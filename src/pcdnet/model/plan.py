@@ -179,6 +179,15 @@ class SearchPlan:
             portions = self.cells.portions(images, behind, maps, own=own is not None)
         return gathered(portions, images, P, self.geometry, peaks)
 
+    def peaks_behind(
+        self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"], clear: Float[Tensor, "B 1 H W"]
+    ) -> Peaks:
+        """The best places behind objects that are found already, which let something be seen where it is `clear`."""
+        assert isinstance(self.localizer, ErrorReductionLocalizer)
+        maps, P = self.localizer.maps_behind(images, own, clear), len(self.boxes)
+        portions = in_portions(maps, images, P, self.geometry, self.localizer.reach)
+        return gathered(portions, images, P, self.geometry, peaks)
+
     def _solid(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, found: Candidates
     ) -> Bool[Tensor, "B T"]:

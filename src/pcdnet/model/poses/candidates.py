@@ -34,6 +34,11 @@ class PosedCandidates:
         """Some of them."""
         return PosedCandidates(*(getattr(self, field.name)[which] for field in dataclasses.fields(PosedCandidates)))
 
+    def and_(self, others: PosedCandidates) -> PosedCandidates:
+        """These and, after them, others."""
+        names = [field.name for field in dataclasses.fields(PosedCandidates)]
+        return PosedCandidates(*(torch.cat([getattr(self, name), getattr(others, name)]) for name in names))
+
     def settled(self, *, subpixel: bool) -> PosedCandidates:
         """The same with frames where they lie nearest, moved by less than a pixel; by nothing without `subpixel`."""
         pose = self.pose.clone()

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import avg_pool2d, pad
 
 from pcdnet.config import FULL_TURN, ModelConfig
 from pcdnet.model.poses.pose import ANGLE, DOWN, MARGIN, RIGHT, SCALE, CoarsePoses
 from pcdnet.model.poses.resampling import sprites
 
+BLUR = 2
+"""Pixels over which what is left is blurred in the first half of the steps: crisp edges that are apart do not see each
+other."""
 DAMPING, MILDER, HARDER = 1e-3, 0.3, 8.0
 """How much steps are shortened at the start, and the factors after one that helped and one that did not."""
 ROOM = 0.75
@@ -104,6 +107,12 @@ def derivatives(
     return torch.stack(changes, dim=1)
 
 
+def blurred(pictures: Float[Tensor, "n C y x"]) -> Float[Tensor, "n C rows columns"]:
+    """Pictures of half the size, each pixel a mean that overlaps its neighbours': where edges are apart, they meet."""
+    small: Tensor = avg_pool2d(pictures, 2 * BLUR, BLUR, padding=BLUR // 2, count_include_pad=True)
+    return small
+
+
 def gauss_newton(
     jacobian: Float[Tensor, "n free pixels"],
     tint: Float[Tensor, "n C y"],
@@ -174,16 +183,15 @@ def _fitted(
     start = poses
     layers = _Look.of(pictures, poses, seen, config, None)
     damping = torch.full_like(poses[:, 0], DAMPING)
-    for _ in range(steps):
+    for number in range(steps):
         changes = derivatives(torch.stack([layers.paint, layers.mask], dim=1), poses, freedom)
         jacobian = layers.change(changes, seen)
         weight = layers.weight.sqrt()[:, None]
-        step = gauss_newton(
-            (jacobian * weight[:, None]).flatten(2),
-            (layers.mask * layers.paint)[:, None].expand_as(seen.shown).mul(weight).flatten(2),
-            (layers.left * weight).flatten(1),
-            damping,
-        )
+        jacobian, left = jacobian * weight[:, None], layers.left * weight
+        tint = ((layers.mask * layers.paint)[:, None] * weight).expand_as(left)
+        if number < (steps + 1) // 2:
+            jacobian, left, tint = blurred(jacobian.flatten(0, 1)).unflatten(0, jacobian.shape[:2]), blurred(left), blurred(tint)
+        step = gauss_newton(jacobian.flatten(2), tint.flatten(2), left.flatten(1), damping)
         new = freedom.within(freedom.moved(poses, step), start)
         tried = _Look.of(pictures, new, seen, config, layers)
         better = tried.cost < layers.cost

@@ -17,6 +17,7 @@ from torch.nn.functional import avg_pool2d
 
 from pcdnet.config import FULL_TURN, ModelConfig
 from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.peaks import Peaks
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.poses.candidates import PosedCandidates
 from pcdnet.model.poses.pose import CoarsePoses, pose_frame
@@ -85,8 +86,21 @@ class Proposer:
         """At most `peaks` places of every prototype in every image, each in a few poses."""
         if self.shrunk > 1:
             images, own = _shrunk(images, self.shrunk), None if own is None else _shrunk(own, self.shrunk)
-        B, P, R = len(images), self.prototypes, len(self.coarse)
-        found = self.plan.peaks(images, peaks, own)
+        return self._thinned(self.plan.peaks(images, peaks, own), peaks)
+
+    def propose_behind(
+        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"], clear: Float[Tensor, "B 1 H W"], peaks: int
+    ) -> PosedCandidates:
+        """The same behind objects that are found already: only where it is `clear` anything is seen."""
+        if self.shrunk > 1:
+            # What is seen of a pixel in part is known no better than what is not seen.
+            clear = (_shrunk(clear, self.shrunk) > 0.99).to(clear)
+            images, own = _shrunk(images, self.shrunk), _shrunk(own, self.shrunk)
+        return self._thinned(self.plan.peaks_behind(images, peaks, own, clear), peaks)
+
+    def _thinned(self, found: Peaks, peaks: int) -> PosedCandidates:
+        """The best of places and poses that are next to each other."""
+        P, R = self.prototypes, len(self.coarse)
         height, row, column = (values.unflatten(1, (P, R)).flatten(2) for values in found)
         pose = torch.arange(R, device=row.device).repeat_interleave(found[0].shape[-1]).expand_as(row)
         height, order = height.topk(min(TRIED, height.shape[-1]), dim=-1)

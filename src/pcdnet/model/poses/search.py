@@ -18,6 +18,7 @@ from torch import Tensor
 
 from pcdnet.config import ModelConfig
 from pcdnet.model.colour import Palette
+from pcdnet.model.composition import instance_labels
 from pcdnet.model.depth import in_depth_order, selected_in_depth_order
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
@@ -29,6 +30,7 @@ from pcdnet.model.poses.instances import Instances
 from pcdnet.model.poses.pose import MARGIN, pose_frame
 from pcdnet.model.poses.polishing import polished
 from pcdnet.model.poses.proposals import FAINT, Proposer
+from pcdnet.model.poses.sprites import posed_sprites
 from pcdnet.model.refinement import refine, unexplained
 from pcdnet.model.selection import EMPTY, SelectionInput, replaced, select, subset
 from pcdnet.model.windows import Windows, canvas, inside_of, window_sums
@@ -89,9 +91,13 @@ class PosedSearch:
         return sides[0], sides[1]
 
     def seen(
-        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, things: PosedCandidates
+        self,
+        images: Float[Tensor, "B C H W"],
+        own: Float[Tensor, "B C H W"] | None,
+        things: PosedCandidates,
+        clear: Float[Tensor, "B 1 H W"] | None = None,
     ) -> Seen:
-        """What images show in the frames of candidates, and what is behind them there."""
+        """What images show in the frames of candidates where it is `clear`, and what is behind them there."""
         core = self.core
         geometry = Geometry.touching(self.plan.geometry.image, core)
         (y, x), (Y, X) = geometry.padding, geometry.positions
@@ -102,7 +108,9 @@ class PosedSearch:
         ground = where if len(behind) > 1 else Windows(geometry, torch.zeros_like(things.image), row, column)
         shown = where.cut(canvas(images, geometry)).permute(0, 3, 1, 2)
         under = ground.cut(canvas(behind, geometry)).permute(0, 3, 1, 2)
-        inside = where.cut(inside_of(images, geometry, self.plan.seen))[..., 0]
+        open_ = inside_of(images, geometry, self.plan.seen)
+        open_ = open_ if clear is None else open_ * canvas(clear, geometry)
+        inside = where.cut(open_)[..., 0]
         return Seen(shown, under, inside)
 
     def place(
@@ -155,30 +163,67 @@ class _Look:
         image = (room & (most >= config.min_error_reduction)).nonzero()[:, 0]
         if len(image) == 0:
             return found
-        shown, behind = images[image], painted[image]
+        shown, behind, mine = images[image], painted[image], None if own is None else own[image]
+        some = subset(found, image)
+        if config.localization == "error_reduction":
+            some = self.more_behind(shown, mine, some)
+            behind = self.paint(shown, mine, some)
         more = self.chosen(shown, behind, self.candidates(shown, behind))
-        if not more.exists.any():
+        both = self.improved(shown, mine, in_front(more, some)) if more.exists.any() else some
+        return replaced(found, image, both)
+
+    def more_behind(self, images: Tensor, own: Tensor | None, found: Placement) -> Placement:
+        """The objects of images and others that lie behind them."""
+        search, config = self.search, self.search.config
+        ground = search.plan.bank.behind(images[0]).expand_as(images) if own is None else own
+        clear = self.clear(images, found)
+        proposed = search.proposer.propose_behind(images, ground, clear, config.peaks_per_prototype)
+        things = self.fitted(images, ground, proposed, clear)
+        if len(things) == 0:
             return found
-        both = in_front(more, subset(found, image))
-        mine = None if own is None else own[image]
-        return replaced(found, image, self.improved(shown, mine, both))
+        placed = PosedCandidates.placed(found)
+        return self.improved(images, own, self.added(images, own, found, placed.and_(things)))
+
+    def added(self, images: Tensor, own: Tensor | None, found: Placement, things: PosedCandidates) -> Placement:
+        """Objects that are placed, which are the first of things in their order, and what pays behind them."""
+        instances = Instances.of(things, self.search.plan.bank, self.search.frame, self.search.plan)
+        given = self.given(images, own, instances)
+        image, n = found.exists.nonzero(as_tuple=True)
+        script = torch.full_like(found.prototype, EMPTY)
+        script[image, n] = torch.arange(len(image), device=image.device)
+        return instances.things.among(to_placement(given, select(given, script)))
+
+    def clear(self, images: Tensor, found: Placement) -> Tensor:
+        """1 where no object is seen in images, 0 elsewhere."""
+        search = self.search
+        bank, index = search.plan.bank, found.prototype.clamp(min=0)
+        _, masks = posed_sprites(bank.prototypes[index], bank.masks[index], found, search.config)
+        frames = found.frames((images.shape[-2], images.shape[-1]), search.frame)
+        labels = instance_labels(masks, frames)[:, None]
+        return (labels == 0).to(images)
 
     def candidates(self, images: Tensor, own: Tensor | None) -> PosedCandidates:
         """What is proposed in images, fitted one by one."""
+        things = self.search.proposer.propose(images, own, self.search.config.peaks_per_prototype)
+        return self.fitted(images, own, things)
+
+    def fitted(
+        self, images: Tensor, own: Tensor | None, things: PosedCandidates, clear: Tensor | None = None
+    ) -> PosedCandidates:
+        """Things fitted one by one to what is seen of images, where it is `clear`."""
         search, config = self.search, self.search.config
-        things = search.proposer.propose(images, own, config.peaks_per_prototype)
         if len(things) == 0:
             return things
         freedom = Freedom.of(config, moving=config.subpixel or search.proposer.shrunk > 1)
         pictures = torch.stack([search.plan.bank.prototypes, search.plan.bank.masks], dim=1)[things.prototype]
-        seen = search.seen(images, own, things)
+        seen = search.seen(images, own, things, clear)
         steps = IN_TRAINING if self.training else FITS
         pose = fitted(pictures, things.pose, seen, config, freedom, steps)
         settled = dataclasses.replace(things, pose=pose).settled(subpixel=config.subpixel)
         if config.subpixel or not freedom.free or search.proposer.shrunk == 1:
             return settled
         # Where positions are whole, angles and sizes are fitted once more there.
-        rest, seen = Freedom.of(config, moving=False), search.seen(images, own, settled)
+        rest, seen = Freedom.of(config, moving=False), search.seen(images, own, settled, clear)
         return dataclasses.replace(settled, pose=fitted(pictures, settled.pose, seen, config, rest, 2))
 
     def chosen(self, images: Tensor, own: Tensor | None, things: PosedCandidates) -> Placement:
