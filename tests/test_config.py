@@ -47,6 +47,8 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     ),
 }
 """What fields may be that have a range of their own; all others, new ones too, are drawn by their type."""
+POSES = {f"model.{name}" for name in ("rotations", "rotation_range", "scales", "scale_range", "mirror")}
+"""What must go together, and is drawn so."""
 
 
 def values(field: str) -> st.SearchStrategy[Any]:
@@ -58,13 +60,30 @@ def values(field: str) -> st.SearchStrategy[Any]:
 
 
 @st.composite
+def poses(draw: st.DrawFn) -> dict[str, Any]:
+    """Fields of poses that go together, of no more poses than the largest bank may have."""
+    rotations, scales, mirror = draw(
+        st.sampled_from([(1, 1, 0), (4, 1, 0), (1, 4, 0), (2, 2, 0), (2, 1, 1), (1, 2, 1)])
+    )
+    low, small = draw(st.floats(-360, 360)), draw(st.floats(1 / 16, 0.9))
+    turned = {"rotations": rotations, "rotation_range": (low, low + draw(st.floats(1, 360)))}
+    scaled = {"scales": scales, "scale_range": (small, draw(st.floats(small, 1, exclude_min=True)))}
+    return {"mirror": bool(mirror), **(turned if rotations > 1 else {}), **(scaled if scales > 1 else {})}
+
+
+@st.composite
 def drawn(draw: st.DrawFn) -> Config:
     """A configuration of which every field is drawn."""
-    sections = {
-        section: kind(**{name: draw(values(f"{section}.{name}")) for name in get_type_hints(kind)})
+    together = {"model": draw(poses())}
+    apart = {
+        section: {
+            name: draw(values(f"{section}.{name}")) for name in get_type_hints(kind) if f"{section}.{name}" not in POSES
+        }
         for section, kind in SECTIONS.items()
     }
-    return Config(**sections)
+    return Config(
+        **{section: kind(**apart[section], **together.get(section, {})) for section, kind in SECTIONS.items()}
+    )
 
 
 configs = drawn() | st.sampled_from(list(PRESETS.values()))
@@ -86,7 +105,7 @@ def test_sections_that_are_not_named_keep_their_defaults(config: Config, section
 
 
 def test_every_range_is_that_of_a_field() -> None:
-    assert BY_NAME.keys() <= FIELDS.keys()
+    assert BY_NAME.keys() | POSES <= FIELDS.keys()
 
 
 def test_an_empty_text_is_the_default() -> None:
@@ -196,6 +215,20 @@ def test_a_misspelt_section_names_the_right_one() -> None:
         ("min_error_reduction = nan", "nan; use a number"),
         ("min_error_reduction = inf", "inf; use a number"),
         (f"min_error_reduction = 1{'0' * 400}", "use a number"),
+        *(
+            (f"{name} = {value}", "; use two numbers, such as [0.5, 1.0]")
+            for name in ("rotation_range", "scale_range")
+            for value in (
+                "1",
+                "[1.0]",
+                "[0.5, 1.0, 2.0]",
+                "[nan, 1.0]",
+                "[0.5, inf]",
+                '[0.5, "1"]',
+                "[true, 2]",
+                "'ab'",
+            )
+        ),
         ('colour = "least"', "'least'; use 'least_squares' or 'network' or 'none'"),
     ],
 )
@@ -231,6 +264,9 @@ def test_every_number_has_a_range() -> None:
         ("model.max_colour", 0.0),
         *((f"train.{name}", 0) for name in ("steps", "batch", "decay_epochs", "validate_every")),
         *((f"train.{name}", 1.1) for name in ("cooldown", "noise_probability", "mask_noise_until", "reset_until")),
+        *((f"model.{name}", count) for name in ("rotations", "scales") for count in (0, -3, 1025)),
+        *(("model.rotation_range", ends) for ends in ((90.0, 0.0), (0.0, 360.5), (-361.0, -10.0), (361.0, 400.0))),
+        *(("model.scale_range", ends) for ends in ((0.0, 1.0), (-1.0, 1.0), (2.0, 1.0), (0.06, 1.0), (1.0, 16.5))),
         ("train.learning_rate", 0.0),
         ("train.decay", 0.0),
         ("train.decay", 1.5),
@@ -248,6 +284,7 @@ def test_a_value_out_of_range_is_refused_by_name(field: str, value: Any) -> None
         (Setting("train.learning_rate", 0.5), "--train.learning-rate 0.5"),
         (Setting("train.learning_rate", 2.0), "--train.learning-rate 2"),
         (Setting("train.seed", 10), "--train.seed 10"),
+        (Setting("model.scale_range", (0.5, 1.0)), "--model.scale-range 0.5 1"),
         (Setting("model.background", "still"), "--model.background still"),
         (Setting("train.settle", True), "--train.settle"),
         (Setting("train.settle", False), "--train.no-settle"),
@@ -284,6 +321,61 @@ def test_numbers_of_thousands_of_digits_are_reported_as_such() -> None:
 def test_what_fills_any_memory_together_is_refused(one: tuple[str, Any], other: tuple[str, Any], problem: str) -> None:
     with pytest.raises(PcdnetError, match=f"{one[0]}={one[1]} and {other[0]}=.* {problem}"):
         Config().with_fields({f"model.{name}": value for name, value in (one, other)})
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"rotations": 6, "rotation_range": (45.0, 45.0)}, "rotations=6 and rotation_range=(45.0, 45.0)"),
+        ({"rotation_range": (0.0, 90.0)}, "rotations=1 and rotation_range=(0.0, 90.0)"),
+        ({"scales": 3}, "scales=3 and scale_range=(1.0, 1.0)"),
+        ({"scale_range": (0.5, 2.0)}, "scales=1 and scale_range=(0.5, 2.0)"),
+    ],
+)
+def test_a_range_that_nothing_is_spread_over_is_refused(fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(PcdnetError) as caught:
+        Config().with_fields({f"model.{name}": value for name, value in fields.items()})
+    assert str(caught.value) == f"{complaint} contradict each other; use two or more between two ends, or 1"
+    assert len(caught.value.settings) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"rotations": 1024, "mirror": True}, "rotations=1024 and mirror=True make more than 1,024 poses"),
+        ({"scales": 1024, "mirror": True}, "scales=1024 and mirror=True make more than 1,024 poses"),
+        ({"rotations": 100, "scales": 100}, "rotations=100 and scales=100 make more than 1,024 poses"),
+        (
+            {"rotations": 100, "scales": 10, "mirror": True},
+            "rotations=100 and scales=10 and mirror=True make more than 1,024 poses of a prototype",
+        ),
+        (
+            {"num_prototypes": 100, "rotations": 1000},
+            "num_prototypes=100 and rotations=1000 make more than 65,536 turned, scaled and mirrored prototypes",
+        ),
+        ({"num_prototypes": 200, "scales": 400}, "num_prototypes=200 and scales=400 make more than 65,536 turned,"),
+        (
+            {"prototype_size": (999, 999), "rotations": 20},
+            "num_prototypes=19 and rotations=20 make more than 268,435,456 pixels of turned, scaled and mirrored",
+        ),
+    ],
+)
+def test_more_poses_than_can_be_computed_are_refused(fields: dict[str, Any], complaint: str) -> None:
+    changes = {"scale_range": (0.5, 2.0), **fields} if "scales" in fields else fields
+    with pytest.raises(PcdnetError, match=f"^{re.escape(complaint)}.*; use fewer"):
+        Config().with_fields({f"model.{name}": value for name, value in changes.items()})
+
+
+def test_the_largest_bank_without_poses_is_as_large_as_ever() -> None:
+    model = Config().with_fields({"model.num_prototypes": 1024, "model.prototype_size": (512, 512)}).model
+    assert (model.poses, model.posed) == (1, False)
+
+
+@given(configs)
+def test_poses_are_angles_times_sizes_and_mirror_images(config: Config) -> None:
+    model = config.model
+    assert model.poses == model.rotations * model.scales * (2 if model.mirror else 1)
+    assert model.posed == (model.rotations > 1 or model.scales > 1 or model.mirror or model.subpixel)
 
 
 def section_with(kind: type[Any], name: str, value: Any) -> Any:

@@ -94,7 +94,7 @@ class ModelConfig:
     """How many angles a prototype is tried at, spread evenly over `rotation_range`; 1 is upright only. Angles between
     them are found, too (`fine_poses`), so they need be no nearer to each other than some 15 degrees."""
     rotation_range: tuple[float, float] = (0.0, FULL_TURN)
-    """The angles that objects may have, in degrees counter-clockwise; of a part of the full turn both ends are tried."""
+    """The angles that objects may have, in degrees counter-clockwise; of a part of a full turn both ends are tried."""
     scales: int = 1
     """How many sizes a prototype is tried in, spread evenly, by ratio, over `scale_range`; 1 is its own size only."""
     scale_range: tuple[float, float] = (1.0, 1.0)
@@ -155,14 +155,19 @@ class ModelConfig:
             if (many and given[0] == given[1]) or (not many and given != usual):
                 one, other = _setting(self, count), _setting(self, ends)
                 raise PcdnetError(one, " and ", other, " contradict each other; use two or more between two ends, or 1")
-        for name in ("rotations", "scales"):
-            others = self.poses // getattr(self, name)
-            cure = "more than {} poses of a prototype; use fewer of either, as those between them are found, too"
-            _check_product(self, name, "mirror" if name == "scales" else "scales", others, MOST_POSES, cure)
-        what = "more than {} turned, scaled and mirrored prototypes; use fewer of either"
-        _check_product(self, "num_prototypes", "rotations", self.poses, MOST_CANDIDATES, what)
+        factors = {"rotations": self.rotations, "scales": self.scales, "mirror": 1 + self.mirror}
+        if self.poses > MOST_POSES:
+            first, *others = (_setting(self, name) for name, factor in factors.items() if factor > 1)
+            cure = (
+                f" make more than {MOST_POSES:,} poses of a prototype; use fewer, as those between them are found, too"
+            )
+            raise PcdnetError(first, *(part for other in others for part in (" and ", other)), cure)
+        most, what = max(factors, key=lambda name: factors[name]), "more than {} %s; use fewer of either"
+        prototypes = what % "turned, scaled and mirrored prototypes"
+        _check_product(self, "num_prototypes", most, self.poses, MOST_CANDIDATES, prototypes)
         (h, w), largest = self.prototype_size, self.scale_range[1]
-        _check_product(self, "num_prototypes", "scales", int(self.poses * h * w * largest**2) + 1, LARGEST_BANK, what)
+        pixels, area = what % "pixels of turned, scaled and mirrored prototypes", h * w * max(1.0, largest) ** 2
+        _check_product(self, "num_prototypes", most, math.ceil(self.poses * area), LARGEST_BANK, pixels)
 
     @property
     def poses(self) -> int:
@@ -444,9 +449,11 @@ def _of_type(hint: Any, value: Any) -> Any:
             return value
         raise TypeError(" or ".join(repr(choice) for choice in get_args(hint)))
     if get_origin(hint) is tuple and float in get_args(hint):
-        if isinstance(value, list) and len(value) == 2:
-            return tuple(_of_type(float, side) for side in value)
-        raise TypeError("two numbers, such as [0.5, 1.0]")
+        try:
+            low, high = value if isinstance(value, list) else ()
+            return _of_type(float, low), _of_type(float, high)
+        except (TypeError, ValueError):
+            raise TypeError("two numbers, such as [0.5, 1.0]") from None
     if get_origin(hint) is tuple:
         if isinstance(value, list) and len(value) == 2 and all(type(side) is int for side in value):
             return tuple(value)

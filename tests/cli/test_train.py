@@ -97,6 +97,20 @@ def test_options_change_what_they_name_and_nothing_else() -> None:
     assert config_of(command).with_fields(command.changes()) == Config.preset("ngsim").with_fields(command.changes())
 
 
+def test_poses_are_asked_for_in_words_and_pairs_of_numbers() -> None:
+    words = "--model.rotations 24 --model.rotation-range -90 90 --model.scales 3 --model.scale-range 0.5 1.0"
+    command = parsed(*words.split(), "--model.mirror", "--model.no-fine-poses", "--model.subpixel")
+    assert command.changes() == {
+        "model.rotations": 24,
+        "model.rotation_range": (-90.0, 90.0),
+        "model.scales": 3,
+        "model.scale_range": (0.5, 1.0),
+        "model.mirror": True,
+        "model.fine_poses": False,
+        "model.subpixel": True,
+    }
+
+
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_options_of_version_0_1_are_taken(old: str, new: str) -> None:
     field = f"{old.partition('.')[0]}.{new}"
@@ -303,6 +317,11 @@ def test_mistakes_name_their_cure(data: Path, tmp_path: Path, complaint: Complai
     assert "use --train.batch 72" in complaint("train", "--data", data, *batch, "--out", out)
     large = ("--preset", "tetrominoes", "--model.prototype-size", "40", "30")
     assert "use --model.prototype-size 35 30" in complaint("train", "--data", data, *large, "--out", out)
+    scaled = ("--preset", "tetrominoes", "--model.scales", "3", "--model.scale-range", "0.5", "2")
+    assert "factors up to 1.4 in --model.scale-range" in complaint("train", "--data", data, *scaled, "--out", out)
+    alone = ("--model.rotations", "1", "--model.rotation-range", "0", "90")
+    said = complaint("train", "--data", data, *alone, "--out", out)
+    assert "--model.rotations 1 and --model.rotation-range 0 90 contradict each other" in said
     assert not list(tmp_path.iterdir())
 
 

@@ -181,6 +181,10 @@ def test_minutes_end_the_training_early_and_in_order(tmp_path: Path) -> None:
         ),
         ({"data": Scenes(images=scenes().images[..., :1])}, "have 1 channels, the model 3; use channels=1"),
         ({"data": Scenes(images=scenes().images[:, :20])}, "25x25 are larger than the images .20x35."),
+        (
+            {"config": SMALL.with_fields({"model.scales": 3, "model.scale_range": (0.5, 2.0)})},
+            "25x25, scaled by 2, are larger than the images .35x35.; use factors up to 1.4 in scale_range, a smaller",
+        ),
         ({"minutes": 0.0}, "minutes=0.0 is no time to learn in; give more than 0"),
         ({"device": "nonsense"}, "device 'nonsense' cannot be used: .*; use device='cpu'"),
         ({"out": "/dev/null/run"}, "cannot make the folder /dev/null/run"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float32
 from numpy.typing import NDArray
 
-from pcdnet.config import Config, TrainConfig
+from pcdnet.config import Config, ModelConfig, TrainConfig
 from pcdnet.data.opening import split_scenes, to_scenes, training_data, training_view
 from pcdnet.data.sources import usual_preset
 from pcdnet.data.view import UNCHANGED, View
@@ -137,6 +138,7 @@ def check_fit(scenes: Scenes, config: Config, start: PCDNet | None = None) -> No
             Setting("model.channels", channels),
         )
     Geometry.for_overhang((H, W), config.model.prototype_size, config.model.overhang)  # refuses what cannot fit
+    _check_scaled((H, W), config.model)
     if start is None:
         return
     for name in ("num_prototypes", "prototype_size", "channels", "background", "colour"):
@@ -147,4 +149,19 @@ def check_fit(scenes: Scenes, config: Config, start: PCDNet | None = None) -> No
         raise PcdnetError(
             f"the model to start from has a background of another size than the images, {H}x{W}; use ",
             Setting("resize", start.image_size),
+        )
+
+
+def _check_scaled(image: tuple[int, int], model: ModelConfig) -> None:
+    """Refuse poses that make a prototype larger than the image."""
+    (H, W), (h, w), largest = image, model.prototype_size, model.scale_range[1]
+    if h * largest > H or w * largest > W:
+        fits = math.floor(100 * min(H / h, W / w)) / 100
+        raise PcdnetError(
+            f"prototypes of {h}x{w}, scaled by {largest:g}, are larger than the images ({H}x{W}); "
+            f"use factors up to {fits:g} in ",
+            Setting("model.scale_range"),
+            ", a smaller ",
+            Setting("model.prototype_size"),
+            " or larger images",
         )

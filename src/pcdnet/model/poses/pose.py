@@ -34,7 +34,7 @@ class CoarsePoses:
     def of(config: ModelConfig, like: Tensor) -> CoarsePoses:
         """Those of a configuration: every angle in every size, and the mirror image of each."""
         low, high = config.rotation_range
-        whole, n = high - low == FULL_TURN, config.rotations
+        whole, n = _whole(config), config.rotations
         turn = (high - low) / (n if whole else n - 1) if n > 1 else 0.0
         angles = [(low + turn * step) % FULL_TURN for step in range(n)] if n > 1 else [0.0]
         small, large = map(math.log, config.scale_range)
@@ -70,13 +70,17 @@ def pose_frame(frame: tuple[int, int], config: ModelConfig) -> tuple[int, int]:
     height, width = float(h), float(w)
     if config.rotations > 1:
         low, high = config.rotation_range
-        steps = 360 if config.fine_poses else config.rotations
+        steps = 360 if config.fine_poses else config.rotations - (not _whole(config))
         angles = [math.radians(low + (high - low) * n / steps) for n in range(steps + 1)]
         height = max(abs(math.cos(a)) * h + abs(math.sin(a)) * w for a in angles)
         width = max(abs(math.cos(a)) * w + abs(math.sin(a)) * h for a in angles)
     sides = math.ceil(height * largest - 1e-6), math.ceil(width * largest - 1e-6)
     margin = MARGIN if config.subpixel or (config.fine_poses and config.poses > 1) else 0
-    rows, columns = (
-        side + (side - own) % 2 + 2 * margin for side, own in zip(sides, (h, w), strict=True)
-    )
+    rows, columns = (side + (side - own) % 2 + 2 * margin for side, own in zip(sides, (h, w), strict=True))
     return rows, columns
+
+
+def _whole(config: ModelConfig) -> bool:
+    """Whether the angles that are tried go around, so that the last one is next to the first."""
+    low, high = config.rotation_range
+    return math.isclose(high - low, FULL_TURN)

@@ -33,8 +33,8 @@ def resampled(
     cosine, sine = angle.cos() / scale, angle.sin() / scale
     y = sine * right + cosine * down
     x = (1 - 2 * poses[:, MIRRORED, None, None]) * (cosine * right - sine * down)
-    places = torch.stack([2 * x / (w - 1), 2 * y / (h - 1)], dim=-1)
-    made: Tensor = grid_sample(pictures, places, mode="bilinear", padding_mode="zeros", align_corners=True)
+    places = torch.stack([2 * x / w, 2 * y / h], dim=-1)
+    made: Tensor = grid_sample(pictures, places, mode="bilinear", padding_mode="zeros", align_corners=False)
     return made
 
 
