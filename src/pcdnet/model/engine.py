@@ -24,7 +24,7 @@ from pcdnet.model.lockstep import in_lockstep
 from pcdnet.model.peaks import Candidates
 from pcdnet.model.placement import Placement, in_front, kept, reported, shifted, to_placement
 from pcdnet.model.plan import PlanCache, SearchPlan
-from pcdnet.model.poses.search import PosedSearch
+from pcdnet.model.poses.search import Look, PosedSearch
 from pcdnet.model.poses.sprites import posed_sprites
 from pcdnet.model.refinement import better, refine, unexplained
 from pcdnet.model.selection import Selection, SelectionInput, replaced, select, subset
@@ -304,7 +304,7 @@ class Engine(nn.Module):
         prototypes, masks = (
             sharing.own(torch.einsum("bnp,phw->bnhw", chosen, x)) for x in (bank.prototypes, bank.masks)
         )
-        if self.config.posed:
+        if where.pose.shape[-1] > 0:
             prototypes, masks = posed_sprites(prototypes, masks, where, self.config)
         frames = where.frames((images.shape[-2], images.shape[-1]), (masks.shape[-2], masks.shape[-1]))
         colour, config = where.colour, self.config
@@ -331,13 +331,25 @@ class Engine(nn.Module):
         training: bool,
         refined: bool,
     ) -> Placement:
+        """The objects of images, in the poses that they may have."""
+        if plan.config.posed:
+            return self._place_posed(images, own, plan, training=training, refined=refined)
+        return self._place_upright(images, own, plan, training=training, refined=refined)
+
+    def _place_upright(
+        self,
+        images: Float[Tensor, "B C H W"],
+        own: Float[Tensor, "B C H W"] | None,
+        plan: SearchPlan,
+        *,
+        training: bool,
+        refined: bool,
+    ) -> Placement:
         """Search: candidates, greedy selection and, where it left an error, refinement and further rounds.
 
         Before anything is added, and at the end, objects that overlap come into their order: in a wrong one they leave
         an error that something else would be found for.
         """
-        if plan.config.posed:
-            return self._place_posed(images, own, plan, training=training, refined=refined)
         given = self.selection_input(images, plan, plan.config.peaks_per_prototype, own, training=training)
         selection = select(given, advantages=training)
         selection = self._in_order(given, selection) if refined else selection
@@ -361,10 +373,14 @@ class Engine(nn.Module):
         training: bool,
         refined: bool,
     ) -> Placement:
-        """The same for objects that have poses."""
+        """The same for objects that have poses.
+
+        Where nothing lies between the coarse poses, every prototype in every pose is searched for like one of its own.
+        """
         search = self._posed.get(plan)
         if search is None:
             search = self._posed[plan] = PosedSearch.derive(plan)
+        own = None if own is None else own.detach()
 
         def palette(shown: Tensor, plan: SearchPlan, candidates: Candidates) -> Palette:
             return self._palette(shown, plan, candidates, training=training)
@@ -372,8 +388,13 @@ class Engine(nn.Module):
         def paint(shown: Tensor, behind: Tensor | None, where: Placement) -> Tensor:
             return self._paint(shown, plan.bank, behind, where, plan.seen).reconstruction
 
-        own = None if own is None else own.detach()
-        found = search.place(images, own, palette, paint, training=training, refined=refined)
+        look = Look(search, palette, paint, training, refined)
+        if search.variants is None:
+            found = look.placed(images, own)
+        else:
+            modes = {"training": training, "refined": refined}
+            variants = self._place_upright(images, own, search.variants.plan, **modes)
+            found = look.improved(images, own, search.variants.as_posed(variants))
         behind = plan.bank.behind(images[0]).expand_as(images) if own is None else own
         return found if training else self._faithful(images, own, behind, plan, found)
 

@@ -156,17 +156,20 @@ def fitted(
     config: ModelConfig,
     freedom: Freedom,
     steps: int,
+    *,
+    robust: bool,
 ) -> Float[Tensor, "n 5"]:
     """The poses of candidates, each fitted by itself to what is seen in its frame.
 
-    Other things may lie over them: pixels that do not fit at all hardly count.
+    Other things may lie over them: if `robust`, pixels that do not fit at all hardly count. What nothing lies over is
+    fitted better without: its rim does not fit at all, either, as long as it is too small.
     """
     if not freedom.free or len(poses) == 0:
         return poses
     frame = (seen.shown.shape[-2], seen.shown.shape[-1])
     most = max(1, AT_ONCE // (frame[0] * frame[1]))
     parts = [
-        _fitted(pictures[some], poses[some], seen.part(some), config, freedom, steps)
+        _fitted(pictures[some], poses[some], seen.part(some), config, freedom, steps, robust)
         for some in (slice(start, start + most) for start in range(0, len(poses), most))
     ]
     return torch.cat(parts)
@@ -179,9 +182,10 @@ def _fitted(
     config: ModelConfig,
     freedom: Freedom,
     steps: int,
+    robust: bool,
 ) -> Float[Tensor, "n 5"]:
     start = poses
-    layers = _Look.of(pictures, poses, seen, config, None)
+    layers = _Look.of(pictures, poses, seen, config, None, robust)
     damping = torch.full_like(poses[:, 0], DAMPING)
     for number in range(steps):
         changes = derivatives(torch.stack([layers.paint, layers.mask], dim=1), poses, freedom)
@@ -193,7 +197,7 @@ def _fitted(
             jacobian, left, tint = blurred(jacobian.flatten(0, 1)).unflatten(0, jacobian.shape[:2]), blurred(left), blurred(tint)
         step = gauss_newton(jacobian.flatten(2), tint.flatten(2), left.flatten(1), damping)
         new = freedom.within(freedom.moved(poses, step), start)
-        tried = _Look.of(pictures, new, seen, config, layers)
+        tried = _Look.of(pictures, new, seen, config, layers, robust)
         better = tried.cost < layers.cost
         poses = torch.where(better[:, None], new, poses)
         layers = layers.where_better(better, tried)
@@ -222,6 +226,7 @@ class _Look:
         seen: Seen,
         config: ModelConfig,
         before: _Look | None,
+        robust: bool,
     ) -> _Look:
         """The candidates in these poses; colours and weights begin with those of `before`."""
         frame, C = (seen.shown.shape[-2], seen.shown.shape[-1]), seen.shown.shape[1]
@@ -229,8 +234,8 @@ class _Look:
         rest = seen.shown - (1 - mask)[:, None] * seen.behind
         tint = (mask * paint)[:, None]
         weight = seen.inside if before is None else before.weight
-        colour = _colour(rest, tint, weight * (mask > 0.5) if before is None else weight, config)
-        if before is None:  # once more, by the pixels that agree with most of them
+        colour = _colour(rest, tint, weight * (mask > 0.5) if before is None and robust else weight, config)
+        if before is None and robust:  # once more, by the pixels that agree with most of them
             away = (rest - colour[..., None, None] * tint).square().sum(1)
             body = (mask > 0.5) & (seen.inside > 0)
             typical = torch.where(body, away, torch.nan).flatten(1).nanmedian(1).values.nan_to_num(0)
@@ -244,7 +249,7 @@ class _Look:
         else:
             scale = before.scale
         error = left.square().sum(1)
-        share = 1 / (1 + error / scale[:, None, None])
+        share = 1 / (1 + error / scale[:, None, None]) if robust else torch.ones_like(error)
         cost = (error * share).sum((1, 2))
         return _Look(paint, mask, colour, left, seen.inside * share.square(), scale, cost)
 

@@ -15,6 +15,7 @@ from pcdnet.model.plan import SearchPlan
 from pcdnet.model.poses.candidates import PosedCandidates
 from pcdnet.model.poses.proposals import FAINT
 from pcdnet.model.poses.resampling import sprites
+from pcdnet.model.poses.variants import in_images
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,13 +35,10 @@ class Instances:
         things = things if len(things) else things.nothing()
         pictures = torch.stack([bank.prototypes, bank.masks], dim=1)[things.prototype]
         paint, masks = sprites(pictures, things.pose, frame, like.config).unbind(1)
-        (H, W), (h, w) = like.geometry.image, frame
-        top, left = max(0, (h - H + 1) // 2), max(0, (w - W + 1) // 2)
-        cut = (slice(None), slice(top, top + H), slice(left, left + W))
-        masks = torch.where(masks > FAINT, masks, 0)
-        posed = PrototypeBank(paint[cut].contiguous(), masks[cut].contiguous(), bank.background)
-        plan = SearchPlan.derive(posed, (H, W), like.config, like.seen, located=True)
-        return Instances(plan, things, (top, left))
+        posed = PrototypeBank(paint, torch.where(masks > FAINT, masks, 0), bank.background)
+        inner, corner = in_images(posed, like.geometry.image)
+        plan = SearchPlan.derive(inner, like.geometry.image, like.config, like.seen, located=True)
+        return Instances(plan, things, corner)
 
     def candidates(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None) -> Candidates:
         """Each at its place in its image; those that lie too far outside, or are not solid enough, do not exist."""

@@ -7,21 +7,20 @@ places and poses that are next to each other the best is kept, and of every plac
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from pcdnet.config import FULL_TURN, ModelConfig
+from pcdnet.config import ModelConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.peaks import Peaks
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.poses.candidates import PosedCandidates
-from pcdnet.model.poses.pose import CoarsePoses, pose_frame
-from pcdnet.model.poses.resampling import sprites
+from pcdnet.model.poses.pose import CoarsePoses
+from pcdnet.model.poses.variants import in_images, upright, variants_of
 
 HALVED = 12
 """Prototypes of at least so many pixels a side, in their smallest size, can be told from each other at half of it."""
@@ -43,8 +42,6 @@ class Proposer:
 
     config: ModelConfig
     coarse: CoarsePoses
-    frame: tuple[int, int]
-    """Height and width of the frames of posed objects."""
     prototypes: int
     shrunk: int
     """The factor by which pictures are made smaller to be searched."""
@@ -59,26 +56,22 @@ class Proposer:
         bank: PrototypeBank, size: tuple[int, int], config: ModelConfig, seen: Float[Tensor, "1 1 H W"] | None
     ) -> Proposer:
         """For a bank as it is painted, upright."""
-        coarse, frame = CoarsePoses.of(config, bank.masks), pose_frame(bank.frame, config)
-        P, R = len(bank.masks), len(coarse)
-        pictures = torch.stack([bank.prototypes, bank.masks], dim=1).repeat_interleave(R, dim=0)
-        painted, masks = sprites(pictures, coarse.values.repeat(P, 1), frame, config).unbind(1)
-        shrunk = 2 if config.fine_poses and config.poses > 1 and _smallest(masks) >= HALVED else 1
+        coarse = CoarsePoses.of(config, bank.masks)
+        variants, P = variants_of(bank, config), len(bank.masks)
+        painted, masks, background = variants.prototypes, variants.masks, bank.background
+        shrunk = 2 if _smallest(masks) >= HALVED else 1
         if shrunk > 1:
             small = [_shrunk(values[:, None], shrunk)[:, 0] for values in (painted * masks, masks)]
             painted, masks = small[0] / small[1].clamp(min=1e-3), small[1]
             size = -(-size[0] // shrunk), -(-size[1] // shrunk)
             seen = None if seen is None else (_shrunk(seen, shrunk) > 0.5).to(seen)
-        masks = torch.where(masks > FAINT, masks, 0)
-        background = bank.background
-        if background is not None and shrunk > 1 and config.background == "still":
-            background = _shrunk(background[None], shrunk)[0]
-        top, left = (max(0, (side - whole + 1) // 2) for side, whole in zip(masks.shape[-2:], size, strict=True))
-        cut = (slice(None), slice(top, top + size[0]), slice(left, left + size[1]))
-        variants = PrototypeBank(painted[cut].contiguous(), masks[cut].contiguous(), background)
-        plan = SearchPlan.derive(variants, size, _upright(config, shrunk), seen)
-        corner = plan.offset + plan.offset.new_tensor([top, left])
-        return Proposer(config, coarse, frame, P, shrunk, plan, corner)
+            if background is not None and config.background == "still":
+                background = _shrunk(background[None], shrunk)[0]
+        faint = PrototypeBank(painted, torch.where(masks > FAINT, masks, 0), background)
+        inner, corner = in_images(faint, size)
+        least = LEAST * config.min_error_reduction / shrunk**2
+        plan = SearchPlan.derive(inner, size, replace(upright(config), min_error_reduction=least), seen)
+        return Proposer(config, coarse, P, shrunk, plan, plan.offset + plan.offset.new_tensor(corner))
 
     def propose(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, peaks: int
@@ -119,7 +112,7 @@ class Proposer:
     def _least(self) -> float:
         if self.config.localization == "phase":
             return -torch.inf
-        return LEAST * self.config.min_error_reduction / self.shrunk**2
+        return self.plan.config.min_error_reduction
 
     def _hidden(
         self, row: Int[Tensor, "B P n"], column: Int[Tensor, "B P n"], pose: Int[Tensor, "B P n"]
@@ -147,17 +140,3 @@ def _shrunk(pictures: Float[Tensor, "n C h w"], factor: int) -> Float[Tensor, "n
     """Pictures in a smaller size, each pixel the mean of those that it stands for."""
     small: Tensor = avg_pool2d(pictures, factor, ceil_mode=True, count_include_pad=False)
     return small
-
-
-def _upright(config: ModelConfig, shrunk: int) -> ModelConfig:
-    """The configuration of a model whose prototypes are those of another one in its coarse poses."""
-    return dataclasses.replace(
-        config,
-        rotations=1,
-        rotation_range=(0.0, FULL_TURN),
-        scales=1,
-        scale_range=(1.0, 1.0),
-        mirror=False,
-        subpixel=False,
-        min_error_reduction=LEAST * config.min_error_reduction / shrunk**2,
-    )

@@ -31,6 +31,7 @@ from pcdnet.model.poses.pose import MARGIN, pose_frame
 from pcdnet.model.poses.polishing import polished
 from pcdnet.model.poses.proposals import FAINT, Proposer
 from pcdnet.model.poses.sprites import posed_sprites
+from pcdnet.model.poses.variants import VariantSearch
 from pcdnet.model.refinement import refine, unexplained
 from pcdnet.model.selection import EMPTY, SelectionInput, replaced, select, subset
 from pcdnet.model.windows import Windows, canvas, inside_of, window_sums
@@ -55,16 +56,21 @@ class PosedSearch:
     """How images of one size are searched for the prototypes of one bank in any pose."""
 
     plan: SearchPlan
-    proposer: Proposer
+    proposer: Proposer | None
+    """Where there are poses between the coarse ones."""
+    variants: VariantSearch | None
+    """Where there are none."""
     frame: tuple[int, int]
     """Height and width of the frames of posed objects."""
 
     @staticmethod
     def derive(plan: SearchPlan) -> PosedSearch:
         """From the plan of the upright bank."""
-        frame = pose_frame(plan.bank.frame, plan.config)
-        proposer = Proposer.derive(plan.bank, plan.geometry.image, plan.config, plan.seen)
-        return PosedSearch(plan, proposer, frame)
+        config, frame = plan.config, pose_frame(plan.bank.frame, plan.config)
+        if config.fine_poses and config.rotations * config.scales > 1:
+            proposer = Proposer.derive(plan.bank, plan.geometry.image, config, plan.seen)
+            return PosedSearch(plan, proposer, None, frame)
+        return PosedSearch(plan, None, VariantSearch.derive(plan), frame)
 
     @property
     def config(self) -> ModelConfig:
@@ -113,31 +119,9 @@ class PosedSearch:
         inside = where.cut(open_)[..., 0]
         return Seen(shown, under, inside)
 
-    def place(
-        self,
-        images: Float[Tensor, "B C H W"],
-        own: Float[Tensor, "B C H W"] | None,
-        palette: Colouring,
-        paint: Painting,
-        *,
-        training: bool,
-        refined: bool,
-    ) -> Placement:
-        """The objects of images; `palette` colours candidates, and `paint` makes the picture of placed objects."""
-        look = _Look(self, palette, paint, training, refined)
-        found = look.first(images, own)
-        if training:
-            return found
-        for _ in range(self.config.rounds - 1 if refined else 0):
-            more = look.again(images, own, found)
-            if more is found:
-                break
-            found = more
-        return found
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Look:
+class Look:
     """One search, and how it is done."""
 
     search: PosedSearch
@@ -146,10 +130,15 @@ class _Look:
     training: bool
     refined: bool
 
-    def first(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None) -> Placement:
+    def placed(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None) -> Placement:
         """The objects of images."""
-        found = self.chosen(images, own, self.candidates(images, own))
-        return self.improved(images, own, found)
+        found = self.improved(images, own, self.chosen(images, own, self.candidates(images, own)))
+        for _ in range(self.search.config.rounds - 1 if self.refined and not self.training else 0):
+            more = self.again(images, own, found)
+            if more is found:
+                break
+            found = more
+        return found
 
     def again(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, found: Placement
@@ -175,6 +164,7 @@ class _Look:
     def more_behind(self, images: Tensor, own: Tensor | None, found: Placement) -> Placement:
         """The objects of images and others that lie behind them."""
         search, config = self.search, self.search.config
+        assert search.proposer is not None
         ground = search.plan.bank.behind(images[0]).expand_as(images) if own is None else own
         clear = self.clear(images, found)
         proposed = search.proposer.propose_behind(images, ground, clear, config.peaks_per_prototype)
@@ -204,6 +194,7 @@ class _Look:
 
     def candidates(self, images: Tensor, own: Tensor | None) -> PosedCandidates:
         """What is proposed in images, fitted one by one."""
+        assert self.search.proposer is not None
         things = self.search.proposer.propose(images, own, self.search.config.peaks_per_prototype)
         return self.fitted(images, own, things)
 
@@ -214,17 +205,21 @@ class _Look:
         search, config = self.search, self.search.config
         if len(things) == 0:
             return things
-        freedom = Freedom.of(config, moving=config.subpixel or search.proposer.shrunk > 1)
+        moving = config.subpixel or (search.proposer is not None and search.proposer.shrunk > 1)
+        freedom = Freedom.of(config, moving=moving)
         pictures = torch.stack([search.plan.bank.prototypes, search.plan.bank.masks], dim=1)[things.prototype]
         seen = search.seen(images, own, things, clear)
         steps = IN_TRAINING if self.training else FITS
-        pose = fitted(pictures, things.pose, seen, config, freedom, steps)
-        settled = dataclasses.replace(things, pose=pose).settled(subpixel=config.subpixel)
-        if config.subpixel or not freedom.free or search.proposer.shrunk == 1:
+        robust = fitted(pictures, things.pose, seen, config, freedom, steps, robust=True)
+        plain = fitted(pictures, robust, seen, config, freedom, steps, robust=False)
+        both = [dataclasses.replace(things, pose=pose).settled(subpixel=config.subpixel) for pose in (robust, plain)]
+        settled = both[0].and_(both[1])
+        if config.subpixel or not moving:
             return settled
         # Where positions are whole, angles and sizes are fitted once more there.
         rest, seen = Freedom.of(config, moving=False), search.seen(images, own, settled, clear)
-        return dataclasses.replace(settled, pose=fitted(pictures, settled.pose, seen, config, rest, 2))
+        again = pictures.repeat(2, 1, 1, 1), settled.pose, seen, config, rest, 2
+        return dataclasses.replace(settled, pose=fitted(*again, robust=False))
 
     def chosen(self, images: Tensor, own: Tensor | None, things: PosedCandidates) -> Placement:
         """The candidates that explain images best, a few images at a time."""
@@ -269,9 +264,9 @@ class _Look:
     def improved(self, images: Tensor, own: Tensor | None, found: Placement) -> Placement:
         """Placed objects fitted together, those that do not pay left out, in their order."""
         config, search = self.search.config, self.search
-        if not found.exists.any():
-            return found
         freedom = Freedom.of(config, moving=config.subpixel)
+        if not found.exists.any() or (search.variants is not None and not freedom.free):
+            return found
         if freedom.free:
             behind = search.plan.bank.behind(images[0])[None] if own is None else own
             steps = 1 if self.training else POLISHES
