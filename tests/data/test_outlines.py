@@ -19,7 +19,7 @@ SHAPES: dict[str, tuple[Callable[[], Outline], float]] = {
     "triangle": (lambda: TRIANGLE, 72),
     "stroke": (lambda: stroke(3, (-6, 0), (6, 0)), 36 + np.pi * 2.25),
     "ring": (lambda: ring(2, disc(7)), np.pi * (64 - 36)),
-    "two": (lambda: joined(disc(2, (-5, 0)), disc(2, (5, 0))), np.pi * 8),
+    "two": (lambda: joined(disc(4, (-5, 0)), disc(4, (5, 0))), np.pi * 32),
 }
 
 

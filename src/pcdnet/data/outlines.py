@@ -64,7 +64,8 @@ def polygon(*corners: Point) -> Outline:
             if ay != by:
                 inside ^= ((y < ay) != (y < by)) & (x < ax + (y - ay) * ((bx - ax) / (by - ay)))
         away = np.min([_from_line(x, y, start, end) for start, end in edges], axis=0)
-        return np.where(inside, -away, away)
+        signed: Float[np.ndarray, "h w"] = np.where(inside, -away, away)
+        return signed
 
     return distance
 
