@@ -20,7 +20,7 @@ Point = tuple[float, float]
 
 
 def drawn(
-    outline: Outline, reach: float, *, centre: Point = (0.0, 0.0), angle: float = 0.0, scale: float = 1.0
+    outline: Outline, reach: float, *, centre: tuple[float, float] = (0.0, 0.0), angle: float = 0.0, scale: float = 1.0
 ) -> tuple[Float32[np.ndarray, "h w"], int, int]:
     """How much of every pixel a shape covers, and the row and the column at which this cut-out begins.
 
