@@ -204,7 +204,9 @@ def test_the_pages_of_a_stack_come_one_by_one_in_their_own_values(
     assert f"note: 1 pages of {tmp_path}/stack.tif cannot be read (2); fix" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(("path", "file"), [("letters", "letters.npz"), ("atari:pong", "atari-pong.npz")])
+@pytest.mark.parametrize(
+    ("path", "file"), [("letters", "letters.npz"), ("symbols:any", "symbols-any.npz"), ("atari:pong", "atari-pong.npz")]
+)
 def test_data_that_is_made_is_no_file_and_the_command_that_makes_one_is_named(
     path: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,7 +37,7 @@ PLACES = (16, 48)
 FEWEST, MOST_SPRITES = 2, 5
 """Sprites in a scene."""
 VISIBLE = 12
-"""Pixels that are seen of every sprite at least; the smallest has about 77."""
+"""Pixels that are seen of every sprite at least; the smallest has about 80."""
 CONTRAST = 32
 """Of 255, by which a colour differs from the background in one channel at least."""
 MOST = 1_000_000

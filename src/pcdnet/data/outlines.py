@@ -20,7 +20,7 @@ Point = tuple[float, float]
 
 
 def drawn(
-    outline: Outline, reach: float, *, centre: Point = (0.0, 0.0), angle: float = 0.0, scale: float = 1.0
+    outline: Outline, reach: float, *, centre: tuple[float, float] = (0.0, 0.0), angle: float = 0.0, scale: float = 1.0
 ) -> tuple[Float32[np.ndarray, "h w"], int, int]:
     """How much of every pixel a shape covers, and the row and the column at which this cut-out begins.
 
@@ -64,7 +64,8 @@ def polygon(*corners: Point) -> Outline:
             if ay != by:
                 inside ^= ((y < ay) != (y < by)) & (x < ax + (y - ay) * ((bx - ax) / (by - ay)))
         away = np.min([_from_line(x, y, start, end) for start, end in edges], axis=0)
-        return np.where(inside, -away, away)
+        signed: Float[np.ndarray, "h w"] = np.where(inside, -away, away)
+        return signed
 
     return distance
 
