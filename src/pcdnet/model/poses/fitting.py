@@ -15,6 +15,8 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d, pad
 
 from pcdnet.config import FULL_TURN, ModelConfig
+from pcdnet.model.compiled import usable
+from pcdnet.model.compiled.problem import as_array
 from pcdnet.model.poses.pose import ANGLE, DOWN, MARGIN, RIGHT, SCALE, CoarsePoses
 from pcdnet.model.poses.resampling import sprites
 
@@ -166,6 +168,8 @@ def fitted(
     """
     if not freedom.free or len(poses) == 0:
         return poses
+    if usable(poses) and config.poses > 1:
+        return _compiled(pictures, poses, seen, config, freedom, steps, robust)
     frame = (seen.shown.shape[-2], seen.shown.shape[-1])
     most = max(1, AT_ONCE // (frame[0] * frame[1]))
     parts = [
@@ -173,6 +177,36 @@ def fitted(
         for some in (slice(start, start + most) for start in range(0, len(poses), most))
     ]
     return torch.cat(parts)
+
+
+def _compiled(
+    pictures: Float[Tensor, "n 2 h w"],
+    poses: Float[Tensor, "n 5"],
+    seen: Seen,
+    config: ModelConfig,
+    freedom: Freedom,
+    steps: int,
+    robust: bool,
+) -> Float[Tensor, "n 5"]:
+    """The same by compiled loops."""
+    from pcdnet.model.compiled import fitting as loops
+
+    low = -math.inf if math.isinf(config.max_colour) else 0.0
+    limits = (1.0, 1.0) if config.colour == "none" else (low, config.max_colour)
+    rules = loops.Rules(
+        freedom.free,
+        (freedom.reach[ANGLE], freedom.reach[SCALE], freedom.reach[DOWN]),
+        (*freedom.ends, *freedom.angles),
+        limits,
+        OUTLIER,
+        LEAST_CONTRAST,
+        (DAMPING, MILDER, HARDER),
+        BLUR,
+        steps,
+        robust,
+    )
+    given = pictures, poses, seen.shown, seen.behind, seen.inside
+    return torch.from_numpy(loops.fit(*map(as_array, given), rules))
 
 
 def _fitted(

@@ -1,0 +1,373 @@
+"""Poses of candidates fitted one by one; the steps are those of `poses.fitting`, which says what is done and why."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pcdnet.model.compiled import compiled, share
+from pcdnet.model.compiled.problem import Array
+
+TINY = 1e-12
+ANGLE, SCALE, MIRRORED, DOWN, RIGHT = 0, 1, 2, 3, 4
+"""As in `poses.pose`."""
+
+
+class Rules(NamedTuple):
+    """How poses are fitted."""
+
+    free: tuple[int, ...]
+    """Which of their numbers may change."""
+    reach: tuple[float, float, float]
+    """How far: degrees, logarithm of the size, pixels."""
+    ends: tuple[float, float, float, float]
+    """The smallest and the largest size, and angle."""
+    colours: tuple[float, float]
+    """The smallest and the largest colour."""
+    outlier: float
+    least_contrast: float
+    damping: tuple[float, float, float]
+    """At the start, and the factors after a step that helped and one that did not."""
+    blur: int
+    steps: int
+    robust: bool
+
+
+def fit(
+    pictures: Array, poses: Array, shown: Array, behind: Array, inside: Array, rules: Rules
+) -> Array:
+    """The poses fitted; the other arrays are as `poses.fitting.fitted` has them."""
+    fitted = poses.copy()
+    free = np.array(rules.free, np.int64)
+    numbers = np.array(
+        [
+            *rules.reach,
+            *rules.ends,
+            *rules.colours,
+            rules.outlier,
+            rules.least_contrast,
+            *rules.damping,
+        ],
+        np.float64,
+    )
+
+    def work(start: int, stop: int) -> None:
+        _fit((start, stop), pictures, fitted, shown, behind, inside, free, numbers, rules.blur, rules.steps, rules.robust)
+
+    share(work, len(poses))
+    return fitted
+
+
+@compiled
+def _fit(
+    ends: tuple[int, int],
+    pictures: Array,
+    poses: Array,
+    shown: Array,
+    behind: Array,
+    inside: Array,
+    free: Array,
+    numbers: Array,
+    blur: int,
+    steps: int,
+    robust: bool,
+) -> None:
+    """Candidates from the first end to the second."""
+    C, Y, X = shown.shape[1:]
+    F = len(free)
+    sprite, tried = np.zeros((2, Y, X), shown.dtype), np.zeros((2, Y, X), shown.dtype)
+    weight, new_weight = np.zeros((Y, X), shown.dtype), np.zeros((Y, X), shown.dtype)
+    planes = np.zeros((F + 2, C, Y, X), shown.dtype)
+    colour, new_colour = np.zeros(C, np.float64), np.zeros(C, np.float64)
+    normal, slope, step = np.zeros((F, F)), np.zeros(F), np.zeros(F)
+    start, pose, new = np.zeros(5), np.zeros(5), np.zeros(5)
+    for n in range(ends[0], ends[1]):
+        start[:] = poses[n]
+        pose[:] = poses[n]
+        here = pictures[n], shown[n], behind[n], inside[n]
+        resample(here[0], pose, sprite)
+        first_colour(here[1], here[2], here[3], sprite, numbers, robust, colour, weight)
+        scale = contrast(here[2], here[3], sprite, colour, numbers)
+        cost = look(here[1], here[2], here[3], sprite, colour, scale, robust, weight)
+        damping = numbers[11]
+        for number in range(steps):
+            slopes(here[1], here[2], here[3], sprite, pose, colour, weight, free, planes)
+            wide = number < (steps + 1) // 2
+            equations(planes, F, blur if wide else 1, normal, slope)
+            solve(normal, slope, damping, step)
+            new[:] = pose
+            for k in range(F):
+                if free[k] == SCALE:
+                    new[SCALE] *= math.exp(step[k])
+                else:
+                    new[free[k]] += step[k]
+            within(new, start, free, numbers)
+            resample(here[0], new, tried)
+            weighted_colour(here[1], here[2], tried, weight, numbers, new_colour)
+            new_cost = look(here[1], here[2], here[3], tried, new_colour, scale, robust, new_weight)
+            if new_cost < cost:
+                pose[:], colour[:], cost = new, new_colour, new_cost
+                sprite[:], weight[:] = tried, new_weight
+                damping *= numbers[12]
+            else:
+                damping *= numbers[13]
+        poses[n] = pose
+
+
+@compiled
+def resample(picture: Array, pose: Array, sprite: Array) -> None:
+    """A picture of two layers in its pose."""
+    (h, w), (Y, X) = picture.shape[1:], sprite.shape[1:]
+    angle, scale = pose[ANGLE] * math.pi / 180, max(pose[SCALE], 1e-3)
+    cosine, sine, side = math.cos(angle) / scale, math.sin(angle) / scale, 1 - 2 * pose[MIRRORED]
+    for i in range(Y):
+        down = i - (Y - 1) / 2 - pose[DOWN]
+        for j in range(X):
+            right = j - (X - 1) / 2 - pose[RIGHT]
+            y = sine * right + cosine * down + (h - 1) / 2
+            x = side * (cosine * right - sine * down) + (w - 1) / 2
+            sprite[0, i, j], sprite[1, i, j] = 0, 0
+            if y <= -1 or y >= h or x <= -1 or x >= w:
+                continue
+            top, left = int(math.floor(y)), int(math.floor(x))
+            dy, dx = y - top, x - left
+            for a in range(2):
+                if top + a < 0 or top + a >= h:
+                    continue
+                for b in range(2):
+                    if left + b < 0 or left + b >= w:
+                        continue
+                    share_of = (dy if a else 1 - dy) * (dx if b else 1 - dx)
+                    sprite[0, i, j] += share_of * picture[0, top + a, left + b]
+                    sprite[1, i, j] += share_of * picture[1, top + a, left + b]
+
+
+@compiled
+def weighted_colour(shown: Array, behind: Array, sprite: Array, weight: Array, numbers: Array, colour: Array) -> None:
+    """The colour that fits what is seen, by the weights of pixels."""
+    C, Y, X = shown.shape
+    if numbers[7] == numbers[8]:
+        colour[:] = numbers[7]
+        return
+    norm = 0.0
+    colour[:] = 0
+    for i in range(Y):
+        for j in range(X):
+            tint = sprite[0, i, j] * sprite[1, i, j]
+            if tint == 0 or weight[i, j] == 0:
+                continue
+            norm += weight[i, j] * tint * tint
+            for c in range(C):
+                colour[c] += weight[i, j] * tint * (shown[c, i, j] - (1 - sprite[1, i, j]) * behind[c, i, j])
+    for c in range(C):
+        colour[c] = min(max(colour[c] / max(norm, TINY), numbers[7]), numbers[8])
+
+
+@compiled
+def first_colour(
+    shown: Array, behind: Array, inside: Array, sprite: Array, numbers: Array, robust: bool, colour: Array, weight: Array
+) -> None:
+    """The colour at the start: robustly, by those pixels of the body that agree with most of them."""
+    C, Y, X = shown.shape
+    if not robust:
+        weight[:] = inside
+        weighted_colour(shown, behind, sprite, weight, numbers, colour)
+        return
+    for i in range(Y):
+        for j in range(X):
+            weight[i, j] = inside[i, j] if sprite[1, i, j] > 0.5 else 0
+    weighted_colour(shown, behind, sprite, weight, numbers, colour)
+    away, count = np.zeros(Y * X), 0
+    for i in range(Y):
+        for j in range(X):
+            if sprite[1, i, j] > 0.5 and inside[i, j] > 0:
+                away[count] = misfit(shown, behind, sprite, colour, i, j)
+                count += 1
+    if count == 0:
+        colour[:] = min(max(0.0, numbers[7]), numbers[8])
+        return
+    typical = np.sort(away[:count])[(count - 1) // 2]
+    for i in range(Y):
+        for j in range(X):
+            body = sprite[1, i, j] > 0.5 and inside[i, j] > 0
+            weight[i, j] = 1 if body and misfit(shown, behind, sprite, colour, i, j) <= typical else 0
+    weighted_colour(shown, behind, sprite, weight, numbers, colour)
+
+
+@compiled
+def misfit(shown: Array, behind: Array, sprite: Array, colour: Array, i: int, j: int) -> float:
+    """The squared error of a pixel, over all channels."""
+    total = 0.0
+    for c in range(len(colour)):
+        made = (1 - sprite[1, i, j]) * behind[c, i, j] + colour[c] * sprite[0, i, j] * sprite[1, i, j]
+        total += (shown[c, i, j] - made) ** 2
+    return total
+
+
+@compiled
+def contrast(behind: Array, inside: Array, sprite: Array, colour: Array, numbers: Array) -> float:
+    """The squared error from which on a pixel hardly counts."""
+    C, Y, X = behind.shape
+    total, area = 0.0, 0.0
+    for i in range(Y):
+        for j in range(X):
+            share_of = sprite[1, i, j] * inside[i, j]
+            if share_of == 0:
+                continue
+            area += share_of
+            for c in range(C):
+                total += share_of * (colour[c] * sprite[0, i, j] - behind[c, i, j]) ** 2
+    return max(numbers[9] * total / max(area, 1e-6), numbers[10] * C)
+
+
+@compiled
+def look(
+    shown: Array,
+    behind: Array,
+    inside: Array,
+    sprite: Array,
+    colour: Array,
+    scale: float,
+    robust: bool,
+    weight: Array,
+) -> float:
+    """What is left of the error, and into `weight` how much each pixel counts."""
+    Y, X = inside.shape
+    cost = 0.0
+    for i in range(Y):
+        for j in range(X):
+            weight[i, j] = inside[i, j]
+            if inside[i, j] == 0:
+                continue
+            error = misfit(shown, behind, sprite, colour, i, j) * inside[i, j] ** 2
+            if robust:
+                share_of = 1 / (1 + error / scale)
+                cost += error * share_of
+                weight[i, j] *= share_of * share_of
+            else:
+                cost += error
+    return cost
+
+
+@compiled
+def slopes(
+    shown: Array,
+    behind: Array,
+    inside: Array,
+    sprite: Array,
+    pose: Array,
+    colour: Array,
+    weight: Array,
+    free: Array,
+    planes: Array,
+) -> None:
+    """How what is painted changes with each free number, with the colour, and what is left; weighted, plane by plane."""
+    (C, Y, X), F = shown.shape, len(free)
+    changes = np.zeros((2, F))
+    for i in range(Y):
+        down = i - (Y - 1) / 2 - pose[DOWN]
+        for j in range(X):
+            right = j - (X - 1) / 2 - pose[RIGHT]
+            if weight[i, j] == 0:
+                planes[:, :, i, j] = 0
+                continue
+            for layer in range(2):
+                above = sprite[layer, i - 1, j] if i > 0 else 0.0
+                below = sprite[layer, i + 1, j] if i < Y - 1 else 0.0
+                before = sprite[layer, i, j - 1] if j > 0 else 0.0
+                after = sprite[layer, i, j + 1] if j < X - 1 else 0.0
+                d, r = (below - above) / 2, (after - before) / 2
+                for k in range(F):
+                    if free[k] == ANGLE:
+                        changes[layer, k] = (d * right - r * down) * (math.pi / 180)
+                    elif free[k] == SCALE:
+                        changes[layer, k] = -d * down - r * right
+                    else:
+                        changes[layer, k] = -d if free[k] == DOWN else -r
+            root = math.sqrt(weight[i, j])
+            paint, mask = sprite[0, i, j], sprite[1, i, j]
+            for c in range(C):
+                texture = colour[c] * paint
+                for k in range(F):
+                    made = changes[1, k] * (texture - behind[c, i, j]) + mask * colour[c] * changes[0, k]
+                    planes[k, c, i, j] = root * made
+                planes[F, c, i, j] = root * mask * paint
+                left = shown[c, i, j] - (1 - mask) * behind[c, i, j] - texture * mask
+                planes[F + 1, c, i, j] = root * left * inside[i, j]
+
+
+@compiled
+def equations(planes: Array, F: int, blur: int, normal: Array, slope: Array) -> None:
+    """The normal equations of a step, after what a change of colour explains is taken out."""
+    C, Y, X = planes.shape[1:]
+    normal[:], slope[:] = 0, 0
+    side, reach = (2 * blur, blur // 2) if blur > 1 else (1, 0)
+    rows, columns = (Y + 2 * reach - side) // blur + 1, (X + 2 * reach - side) // blur + 1
+    values, tints = np.zeros(F + 2), np.zeros(F + 2)
+    for c in range(C):
+        tints[:] = 0
+        for i in range(rows):
+            top, bottom = max(0, i * blur - reach), min(Y, i * blur - reach + side)
+            for j in range(columns):
+                start, stop = max(0, j * blur - reach), min(X, j * blur - reach + side)
+                values[:] = 0
+                for k in range(F + 2):
+                    for y in range(top, bottom):
+                        for x in range(start, stop):
+                            values[k] += planes[k, c, y, x]
+                values /= side * side
+                for k in range(F + 2):
+                    tints[k] += values[k] * values[F]
+                for k in range(F):
+                    slope[k] += values[k] * values[F + 1]
+                    for m in range(F):
+                        normal[k, m] += values[k] * values[m]
+        norm = max(tints[F], TINY)
+        for k in range(F):
+            slope[k] -= tints[k] * tints[F + 1] / norm
+            for m in range(F):
+                normal[k, m] -= tints[k] * tints[m] / norm
+
+
+@compiled
+def solve(normal: Array, slope: Array, damping: float, step: Array) -> None:
+    """The damped step."""
+    F, most = len(slope), 0.0
+    for k in range(F):
+        most = max(most, normal[k, k])
+    stiff, rest = normal.copy(), slope.copy()
+    for k in range(F):
+        stiff[k, k] += damping * normal[k, k] + 1e-9 + 1e-6 * most
+    for k in range(F):  # the matrix is positive definite: no pivots are needed
+        for m in range(k + 1, F):
+            share_of = stiff[m, k] / stiff[k, k]
+            for n in range(k, F):
+                stiff[m, n] -= share_of * stiff[k, n]
+            rest[m] -= share_of * rest[k]
+    for k in range(F - 1, -1, -1):
+        total = rest[k]
+        for m in range(k + 1, F):
+            total -= stiff[k, m] * step[m]
+        step[k] = total / stiff[k, k]
+
+
+@compiled
+def within(pose: Array, start: Array, free: Array, numbers: Array) -> None:
+    """The pose brought back to where it may be."""
+    for k in range(len(free)):
+        each = free[k]
+        if each == SCALE:
+            apart = math.log(pose[SCALE] / start[SCALE])
+            apart = min(max(apart, -numbers[1]), numbers[1])
+            pose[SCALE] = min(max(start[SCALE] * math.exp(apart), numbers[3]), numbers[4])
+        else:
+            reach = numbers[0] if each == ANGLE else numbers[2]
+            pose[each] = start[each] + min(max(pose[each] - start[each], -reach), reach)
+        low, high = numbers[5], numbers[6]
+        if each == ANGLE and high - low < 360:
+            turned = low + (pose[ANGLE] - low) % 360
+            if turned > high:
+                turned = high if 2 * (turned - high) < 360 - (high - low) else low
+            pose[ANGLE] = turned
