@@ -450,10 +450,11 @@ def _of_type(hint: Any, value: Any) -> Any:
         raise TypeError(" or ".join(repr(choice) for choice in get_args(hint)))
     if get_origin(hint) is tuple and float in get_args(hint):
         try:
-            low, high = value if isinstance(value, list) else ()
-            return _of_type(float, low), _of_type(float, high)
-        except (TypeError, ValueError):
-            raise TypeError("two numbers, such as [0.5, 1.0]") from None
+            if isinstance(value, list) and len(value) == 2:
+                return tuple(_of_type(float, end) for end in value)
+        except TypeError:
+            pass
+        raise TypeError("two numbers, such as [0.5, 1.0]")
     if get_origin(hint) is tuple:
         if isinstance(value, list) and len(value) == 2 and all(type(side) is int for side in value):
             return tuple(value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -78,6 +79,13 @@ class Posed:
     mirrored: bool
     colour: Tensor  # C
 
+    @staticmethod
+    def of(thing: tuple[int, list[float], int, int, Tensor], frame: tuple[int, int]) -> Posed:
+        """From (prototype, pose, row, column, colour), the place being that of the prototype's own frame."""
+        prototype, (angle, scale, mirrored, down, right), row, column, colour = thing
+        middle = row + (frame[0] - 1) / 2 + down, column + (frame[1] - 1) / 2 + right
+        return Posed(prototype, middle, angle, math.log(scale), bool(mirrored), colour)
+
     @property
     def numbers(self) -> list[float]:
         """What a descent may change: angle, log scale, down, right."""
@@ -87,6 +95,14 @@ class Posed:
         """The same object with other numbers."""
         angle, log_scale, down, right = numbers.tolist()
         return replace(self, angle=angle, log_scale=log_scale, middle=(down, right))
+
+
+class Bank(NamedTuple):
+    """What images are painted with."""
+
+    prototypes: Tensor  # P h w
+    masks: Tensor  # P h w
+    background: Tensor  # C H W
 
 
 def bilinear(picture: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
@@ -111,31 +127,29 @@ def on_canvas(picture: Tensor, thing: Posed, numbers: Tensor, size: tuple[int, i
     return bilinear(picture, (h - 1) / 2 - up, (w - 1) / 2 + (-across if thing.mirrored else across))
 
 
-def painted(numbers: Tensor, things: list[Posed], prototypes: Tensor, masks: Tensor, background: Tensor) -> Tensor:
+def painted(numbers: Tensor, things: list[Posed], bank: Bank) -> Tensor:
     """The image (C H W) that objects make, front to back, with these numbers (N 4) in place of theirs."""
-    G = background
+    G, (H, W) = bank.background, bank.background.shape[-2:]
     for thing, own in reversed(list(zip(things, numbers, strict=True))):
-        T, M = (on_canvas(bank[thing.prototype], thing, own, G.shape[-2:]) for bank in (prototypes, masks))
+        T, M = (on_canvas(each[thing.prototype], thing, own, (H, W)) for each in (bank.prototypes, bank.masks))
         G = thing.colour[:, None, None] * T * M + (1 - M) * G
     return G
 
 
-def error(image: Tensor, things: list[Posed], prototypes: Tensor, masks: Tensor, background: Tensor) -> float:
+def error(image: Tensor, things: list[Posed], bank: Bank) -> float:
     """E of equation 4."""
     numbers = image.new_tensor([thing.numbers for thing in things]).reshape(-1, 4)
-    return float((image - painted(numbers, things, prototypes, masks, background)).square().sum())
+    return float((image - painted(numbers, things, bank)).square().sum())
 
 
-def recoloured(
-    image: Tensor, things: list[Posed], prototypes: Tensor, masks: Tensor, background: Tensor, most: float
-) -> list[Posed]:
+def recoloured(image: Tensor, things: list[Posed], bank: Bank, most: float) -> list[Posed]:
     """The same objects, front to back each in the colour of least error, up to the largest one."""
     things = list(things)
     for n, thing in enumerate(things):
         black, white = ([*things[:n], replace(thing, colour=thing.colour * 0 + v), *things[n + 1 :]] for v in (0, 1))
         numbers = image.new_tensor([each.numbers for each in things])
-        G_0 = painted(numbers, black, prototypes, masks, background)
-        V = painted(numbers, white, prototypes, masks, background) - G_0
+        G_0 = painted(numbers, black, bank)
+        V = painted(numbers, white, bank) - G_0
         colour = ((image - G_0) * V).sum((1, 2)) / V.square().sum((1, 2)).clamp(min=1e-12)
         things[n] = replace(thing, colour=colour.clamp(0, most))
     return things
@@ -144,9 +158,7 @@ def recoloured(
 def refined(
     image: Tensor,
     things: list[Posed],
-    prototypes: Tensor,
-    masks: Tensor,
-    background: Tensor,
+    bank: Bank,
     config: ModelConfig,
     steps: int = STEPS,
 ) -> tuple[list[Posed], float]:
@@ -155,14 +167,14 @@ def refined(
     Angles stay where only one is tried, sizes too; both stay within the ranges of the configuration.
     """
     free = torch.tensor([config.rotations > 1, config.scales > 1, True, True]).repeat(len(things))
-    bank, damping = (prototypes, masks, background), DAMPING
+    damping = DAMPING
     if config.colour == "least_squares":
-        things = recoloured(image, things, *bank, config.max_colour)
-    least = error(image, things, *bank)
+        things = recoloured(image, things, bank, config.max_colour)
+    least = error(image, things, bank)
     for _ in range(steps if things else 0):
 
         def residual(numbers: Tensor, things: list[Posed] = things) -> Tensor:
-            return (image - painted(numbers, things, *bank)).flatten()
+            return (image - painted(numbers, things, bank)).flatten()
 
         numbers = image.new_tensor([thing.numbers for thing in things])
         J = derivatives(residual, numbers)[:, free]
@@ -173,8 +185,8 @@ def refined(
             step[free] = torch.linalg.solve(damped, -slope)
             moved = [within(x.at(n), config) for x, n in zip(things, numbers + step.reshape(-1, 4), strict=True)]
             if config.colour == "least_squares":
-                moved = recoloured(image, moved, *bank, config.max_colour)
-            left = error(image, moved, *bank)
+                moved = recoloured(image, moved, bank, config.max_colour)
+            left = error(image, moved, bank)
             if left < least:
                 break
             damping *= 4

@@ -14,6 +14,7 @@ from pcdnet.model.poses.pose import ANGLE, SCALE, CoarsePoses, pose_frame
 from pcdnet.model.poses.resampling import resampled
 from tests.oracle.equations import Oracle
 from tests.oracle.poses import (
+    Bank,
     Posed,
     derivatives,
     error,
@@ -66,14 +67,14 @@ def test_the_differentiable_canvas_agrees_with_the_loops(rng: torch.Generator) -
         torch.testing.assert_close(made, literal, atol=1e-12, rtol=0)
 
 
-def scene(things: list[Posed], rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The image that objects make, and the prototypes, masks and background that it is made of."""
+def scene(things: list[Posed], rng: torch.Generator) -> tuple[Tensor, Bank]:
+    """The image that objects make, and what it is painted with."""
     bank = random_bank(rng, 2, (13, 11), None, torch.float64)
     # Smooth texture: between pixels of noise there is nothing to descend on.
     smooth = torch.nn.functional.avg_pool2d(bank.prototypes[:, None], 3, 1, 1, count_include_pad=False)[:, 0]
-    background = torch.full((1, *SIZE), 0.1, dtype=torch.float64)
+    painter = Bank(smooth, bank.masks, torch.full((1, *SIZE), 0.1, dtype=torch.float64))
     numbers = torch.tensor([thing.numbers for thing in things], dtype=torch.float64)
-    return painted(numbers, things, smooth, bank.masks, background), smooth, bank.masks, background
+    return painted(numbers, things, painter), painter
 
 
 def colour(value: float) -> Tensor:
@@ -84,10 +85,10 @@ def colour(value: float) -> Tensor:
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_a_turned_scaled_and_moved_prototype_is_found_again(mirrored: bool, rng: torch.Generator) -> None:
     true = Posed(0, (15.3, 16.3), 7.0, math.log(1.05), mirrored, colour(0.8))
-    image, *bank = scene([true], rng)
+    image, bank = scene([true], rng)
     start = replace(true, middle=(15.0, 16.0), angle=0.0, log_scale=0.0, colour=colour(1.0))
-    before = error(image, [start], *bank)
-    (found,), left = refined(image, [start], *bank, FREE)
+    before = error(image, [start], bank)
+    (found,), left = refined(image, [start], bank, FREE)
     assert left < 1e-6 * before
     assert found.numbers == pytest.approx(true.numbers, abs=1e-3)
     assert float(found.colour) == pytest.approx(0.8, abs=1e-4)
@@ -98,39 +99,39 @@ def test_objects_over_each_other_are_found_again(rng: torch.Generator) -> None:
         Posed(0, (13.3, 13.8), 33.0, math.log(0.95), False, colour(0.9)),
         Posed(1, (17.6, 19.2), 124.0, math.log(1.1), True, colour(0.6)),
     ]
-    image, *bank = scene(true, rng)
+    image, bank = scene(true, rng)
     start = [
         replace(true[0], middle=(13.0, 14.0), angle=30.0, log_scale=0.0, colour=colour(1.0)),
         replace(true[1], middle=(18.0, 19.0), angle=120.0, log_scale=0.0, colour=colour(1.0)),
     ]
-    found, left = refined(image, start, *bank, FREE)
-    assert left < 1e-6 * error(image, start, *bank)
+    found, left = refined(image, start, bank, FREE)
+    assert left < 1e-6 * error(image, start, bank)
     for one, other in zip(found, true, strict=True):
         assert one.numbers == pytest.approx(other.numbers, abs=1e-2)
 
 
 def test_what_may_not_turn_or_grow_only_moves(rng: torch.Generator) -> None:
     true = Posed(0, (15.3, 16.3), 0.0, 0.0, True, colour(0.8))
-    image, *bank = scene([true], rng)
+    image, bank = scene([true], rng)
     start = replace(true, middle=(15.0, 16.0))
-    (found,), left = refined(image, [start], *bank, ModelConfig(channels=1, mirror=True))
+    (found,), left = refined(image, [start], bank, ModelConfig(channels=1, mirror=True))
     assert found.numbers == pytest.approx(true.numbers, abs=1e-3)
-    assert left < 1e-6 * error(image, [start], *bank)
+    assert left < 1e-6 * error(image, [start], bank)
     (found,), _ = refined(
-        image, [replace(start, angle=3.0, log_scale=0.02)], *bank, ModelConfig(channels=1, mirror=True)
+        image, [replace(start, angle=3.0, log_scale=0.02)], bank, ModelConfig(channels=1, mirror=True)
     )
     assert (found.angle, found.log_scale) == (3.0, 0.02)
 
 
 def test_poses_stay_within_their_ranges(rng: torch.Generator) -> None:
     true = Posed(0, (15.3, 16.3), 7.0, math.log(1.05), False, colour(0.8))
-    image, *bank = scene([true], rng)
+    image, bank = scene([true], rng)
     start = replace(true, middle=(15.0, 16.0), angle=0.0, log_scale=0.0)
     narrow = replace(FREE, rotation_range=(-5.0, 5.0), scale_range=(0.8, 1.02))
-    (found,), left = refined(image, [start], *bank, narrow)
+    (found,), left = refined(image, [start], bank, narrow)
     assert 2 < found.angle <= 5
     assert math.exp(found.log_scale) <= 1.02 + 1e-9
-    assert left < error(image, [start], *bank)
+    assert left < error(image, [start], bank)
 
 
 def test_the_oracle_finds_variants_as_prototypes_in_poses(rng: torch.Generator) -> None:
@@ -154,25 +155,28 @@ def test_the_oracle_finds_variants_as_prototypes_in_poses(rng: torch.Generator) 
         window = image[:, row : row + Y, column : column + X]
         window += masks[p * 4 + r] * (value * prototypes[p * 4 + r] - window)
     oracle = Oracle(image, prototypes, masks, None, config)
-    found = [posed(thing, (7, 7), config) for thing in oracle.explain(refine=False)[0]]
+    variants, picture = oracle.explain(refine=False)
+    found = [posed(thing, (7, 7), config) for thing in variants]
     assert sorted((p, pose[ANGLE], pose[SCALE], row, column) for p, pose, row, column, _ in found) == [
         (0, 90.0, 1.0, 4 + (Y - 7) // 2, 9 + (X - 7) // 2),
         (1, 270.0, 1.0, 3 + (Y - 7) // 2, 2 + (X - 7) // 2),
     ]
+    things = [Posed.of(thing, (7, 7)) for thing in found]
+    assert error(picture, things, Bank(bank.prototypes, bank.masks, torch.zeros_like(image))) < 1e-20
 
 
 def test_derivatives_are_those_of_plain_differentiation(rng: torch.Generator) -> None:
     thing = Posed(0, (15.3, 16.3), 7.0, math.log(1.05), False, colour(0.8))
-    image, *bank = scene([thing], rng)
+    image, bank = scene([thing], rng)
     numbers = torch.tensor([thing.numbers], dtype=torch.float64)
 
     def values(numbers: Tensor) -> Tensor:
-        return (image - painted(numbers, [thing], *bank))[:, 10:14].flatten()
+        return (image - painted(numbers, [thing], bank))[:, 10:14].flatten()
 
     theirs: Tensor = torch.autograd.functional.jacobian(values, numbers)  # type: ignore[no-untyped-call]
     torch.testing.assert_close(derivatives(values, numbers), theirs.flatten(1))
 
 
 def test_an_image_without_objects_is_its_background(rng: torch.Generator) -> None:
-    image, *bank = scene([], rng)
-    assert refined(image, [], *bank, FREE) == ([], 0)
+    image, bank = scene([], rng)
+    assert refined(image, [], bank, FREE) == ([], 0)
