@@ -94,7 +94,7 @@ def _fit(
         damping = numbers[11]
         for number in range(steps):
             slopes(here[1], here[2], here[3], sprite, pose, colour, weight, free, planes)
-            wide = number < (steps + 1) // 2
+            wide = robust and number < (steps + 1) // 2
             equations(planes, F, blur if wide else 1, normal, slope)
             solve(normal, slope, damping, step)
             new[:] = pose
@@ -303,32 +303,41 @@ def equations(planes: Array, F: int, blur: int, normal: Array, slope: Array) -> 
     """The normal equations of a step, after what a change of colour explains is taken out."""
     C, Y, X = planes.shape[1:]
     normal[:], slope[:] = 0, 0
-    side, reach = (2 * blur, blur // 2) if blur > 1 else (1, 0)
-    rows, columns = (Y + 2 * reach - side) // blur + 1, (X + 2 * reach - side) // blur + 1
+    reach = blur // 2
+    rows, columns = (Y + blur - 1 + reach) // blur + 1, (X + blur - 1 + reach) // blur + 1
+    cells = ((Y + 2 * reach) // blur - 1, (X + 2 * reach) // blur - 1) if blur > 1 else (Y, X)
+    blocks = np.zeros((F + 2, rows, columns))
     values, tints = np.zeros(F + 2), np.zeros(F + 2)
     for c in range(C):
         tints[:] = 0
-        for i in range(rows):
-            top, bottom = max(0, i * blur - reach), min(Y, i * blur - reach + side)
-            for j in range(columns):
-                start, stop = max(0, j * blur - reach), min(X, j * blur - reach + side)
-                values[:] = 0
+        if blur > 1:
+            blocks[:] = 0
+            for k in range(F + 2):
+                for y in range(Y):
+                    for x in range(X):
+                        blocks[k, (y + reach) // blur, (x + reach) // blur] += planes[k, c, y, x]
+        for i in range(cells[0]):
+            for j in range(cells[1]):
                 for k in range(F + 2):
-                    for y in range(top, bottom):
-                        for x in range(start, stop):
-                            values[k] += planes[k, c, y, x]
-                values /= side * side
+                    if blur > 1:
+                        here = blocks[k, i, j] + blocks[k, i + 1, j] + blocks[k, i, j + 1] + blocks[k, i + 1, j + 1]
+                        values[k] = here / (4 * blur * blur)
+                    else:
+                        values[k] = planes[k, c, i, j]
                 for k in range(F + 2):
                     tints[k] += values[k] * values[F]
                 for k in range(F):
                     slope[k] += values[k] * values[F + 1]
-                    for m in range(F):
+                    for m in range(k + 1):
                         normal[k, m] += values[k] * values[m]
         norm = max(tints[F], TINY)
         for k in range(F):
             slope[k] -= tints[k] * tints[F + 1] / norm
-            for m in range(F):
+            for m in range(k + 1):
                 normal[k, m] -= tints[k] * tints[m] / norm
+    for k in range(F):
+        for m in range(k):
+            normal[m, k] = normal[k, m]
 
 
 @compiled

@@ -21,7 +21,7 @@ from pcdnet.model.poses.pose import ANGLE, DOWN, MARGIN, RIGHT, SCALE, CoarsePos
 from pcdnet.model.poses.resampling import sprites
 
 BLUR = 2
-"""Pixels over which what is left is blurred in the first half of the steps: crisp edges that are apart do not see each
+"""Pixels over which what is left is blurred in the first half of robust steps: crisp edges that are apart do not see each
 other."""
 DAMPING, MILDER, HARDER = 1e-3, 0.3, 8.0
 """How much steps are shortened at the start, and the factors after one that helped and one that did not."""
@@ -227,7 +227,7 @@ def _fitted(
         weight = layers.weight.sqrt()[:, None]
         jacobian, left = jacobian * weight[:, None], layers.left * weight
         tint = ((layers.mask * layers.paint)[:, None] * weight).expand_as(left)
-        if number < (steps + 1) // 2:
+        if robust and number < (steps + 1) // 2:
             jacobian, left, tint = blurred(jacobian.flatten(0, 1)).unflatten(0, jacobian.shape[:2]), blurred(left), blurred(tint)
         step = gauss_newton(jacobian.flatten(2), tint.flatten(2), left.flatten(1), damping)
         new = freedom.within(freedom.moved(poses, step), start)

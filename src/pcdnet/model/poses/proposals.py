@@ -30,6 +30,8 @@ MODES = 3
 """Poses of a prototype that are fitted at one place: those of a square look alike until they are."""
 NEAR = 0.25
 """Places that differ by this share of the shorter side of a frame are one place."""
+RIVAL = 0.4
+"""Of all that is proposed at one place, what reduces the error by less than this share of the best is left out."""
 LEAST = 0.25
 """A coarse pose must reduce the error by this share of what an object must: fitted it does better."""
 FAINT = 0.02
@@ -103,10 +105,29 @@ class Proposer:
         (my, mx), corner = self.plan.geometry.padding, self.corner[variant]
         row, column = row - my - corner[..., 0], column - mx - corner[..., 1]
         kept = (height > self._least) & ~self._hidden(row, column, pose)
+        kept &= self._rival(height.where(kept, -torch.inf), row, column)
         kept &= kept.cumsum(-1) <= MODES * peaks
         image, prototype, n = kept.nonzero(as_tuple=True)
         row, column, pose = (values[image, prototype, n] for values in (row, column, pose))
         return PosedCandidates(image, prototype, self.shrunk * row, self.shrunk * column, self.coarse.values[pose])
+
+    def _rival(
+        self, height: Float[Tensor, "B P n"], row: Int[Tensor, "B P n"], column: Int[Tensor, "B P n"]
+    ) -> Bool[Tensor, "B P n"]:
+        """Which are not far worse than the best of any prototype at their place."""
+        if self.config.localization == "phase":
+            return torch.ones_like(height, dtype=torch.bool)
+        kept = torch.zeros_like(height, dtype=torch.bool)
+        for heights, rows, columns, mine in zip(height, row, column, kept, strict=True):
+            index = (heights > -torch.inf).nonzero(as_tuple=True)
+            h, y, x = heights[index], rows[index], columns[index]
+            near = ((y[:, None] - y).abs() <= self._reach) & ((x[:, None] - x).abs() <= self._reach)
+            mine[index] = h >= RIVAL * torch.where(near, h[None], -torch.inf).amax(1) if len(h) else h > 0
+        return kept
+
+    @property
+    def _reach(self) -> int:
+        return max(1, round(NEAR * int(self.plan.boxes[:, 2:].min())))
 
     @property
     def _least(self) -> float:
@@ -118,7 +139,7 @@ class Proposer:
         self, row: Int[Tensor, "B P n"], column: Int[Tensor, "B P n"], pose: Int[Tensor, "B P n"]
     ) -> Bool[Tensor, "B P n"]:
         """Which are next to a better one in place and pose, or at a place at which enough better ones are."""
-        reach, hidden = max(1, round(NEAR * int(self.plan.boxes[:, 2:].min()))), []
+        reach, hidden = self._reach, []
         for rows, columns, poses in zip(row.flatten(0, 1), column.flatten(0, 1), pose.flatten(0, 1), strict=True):
             near = ((rows[:, None] - rows).abs() <= reach) & ((columns[:, None] - columns).abs() <= reach)
             earlier = near.tril(-1)

@@ -211,7 +211,7 @@ class Look:
         seen = search.seen(images, own, things, clear)
         steps = IN_TRAINING if self.training else FITS
         robust = fitted(pictures, things.pose, seen, config, freedom, steps, robust=True)
-        plain = fitted(pictures, robust, seen, config, freedom, steps, robust=False)
+        plain = fitted(pictures, robust, seen, config, freedom, (steps + 1) // 2, robust=False)
         both = [dataclasses.replace(things, pose=pose).settled(subpixel=config.subpixel) for pose in (robust, plain)]
         settled = both[0].and_(both[1])
         if config.subpixel or not moving:
