@@ -285,9 +285,9 @@ class Decomposition:
     def to_supervision(self, kinds: KindsLike | None = None, *, masks: bool = True) -> supervision.Detections:
         """The visible objects as supervision's detections, front to back; needs the extra `supervision`.
 
-        `class_id` is the kind, and `data` has `class_name`, `prototype`, `depth`, `error_reduction` and `colour`, a row
-        an object, and where there are poses `angle`, `scale` and `mirrored`. There is no `confidence`: an error reduction
-        ranks objects, but is no probability.
+        `class_id` is the kind, and `data` has `class_name`, `prototype`, `depth`, `error_reduction` and `colour`, and
+        `angle`, `scale` and `mirrored` where there are poses, a row an object. There is no `confidence`: an error
+        reduction ranks objects, but is no probability.
 
         Parameters
         ----------

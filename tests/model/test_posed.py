@@ -27,10 +27,17 @@ def bank() -> PrototypeBank:
     return PrototypeBank(torch.rand(2, 9, 12, generator=rng), torch.rand(2, 9, 12, generator=rng).round())
 
 
-def scene(*things: tuple[float, ...], size: tuple[int, int] = SIZE) -> Decomposition:
+def scene(*things: tuple[float | bool, ...], size: tuple[int, int] = SIZE) -> Decomposition:
     """Objects of which each is prototype, row, column, angle, scale and whether it is mirrored."""
     records = [
-        {"prototype": p, "position": [row, column], "colour": [1.0, 0.5, 0.2], "angle": a, "scale": s, "mirrored": m > 0}
+        {
+            "prototype": p,
+            "position": [row, column],
+            "colour": [1.0, 0.5, 0.2],
+            "angle": a,
+            "scale": s,
+            "mirrored": m > 0,
+        }
         for p, row, column, a, s, m in things
     ]
     return Decomposition.from_dict({"size": size, "objects": records})
@@ -39,7 +46,7 @@ def scene(*things: tuple[float, ...], size: tuple[int, int] = SIZE) -> Decomposi
 def by_scipy(picture: np.ndarray, row: float, column: float, angle: float, scale: float, mirrored: bool) -> np.ndarray:
     """A picture in its pose on the whole canvas, read pixel by pixel from where it comes from."""
     middle = (np.array(picture.shape) - 1) / 2
-    down, right = np.mgrid[: SIZE[0], : SIZE[1]] - (middle + (row, column))[:, None, None]
+    down, right = np.mgrid[: SIZE[0], : SIZE[1]] - (middle + np.array([row, column]))[:, None, None]
     cosine, sine = math.cos(math.radians(angle)) / scale, math.sin(math.radians(angle)) / scale
     y, x = cosine * down + sine * right, (cosine * right - sine * down) * (-1 if mirrored else 1)
     made: np.ndarray = map_coordinates(picture, [y + middle[0], x + middle[1]], order=1, mode="grid-constant")
@@ -49,16 +56,25 @@ def by_scipy(picture: np.ndarray, row: float, column: float, angle: float, scale
 @pytest.mark.parametrize("config", [CONFIG, None], ids=["as the model has them", "as somebody edited them"])
 @pytest.mark.parametrize(
     "pose",
-    [(5, 7, 90, 1, 0), (5.25, 7.5, 33, 1, 0), (-3, 30.75, 200, 1.7, 1), (20, 20, 0, 0.6, 0), (10, 10, 0, 1, 1)],
+    [
+        (5, 7, 90, 1, False),
+        (5.25, 7.5, 33, 1, False),
+        (-3, 30.75, 200, 1.7, True),
+        (20, 20, 0, 0.6, False),
+        (10, 10, 0, 1, True),
+    ],
 )
 def test_objects_are_painted_as_another_program_paints_them(
-    pose: tuple[float, float, float, float, int], config: ModelConfig | None
+    pose: tuple[float, float, float, float, bool], config: ModelConfig | None
 ) -> None:
     plain = CONFIG if config else dataclasses.replace(CONFIG, rotations=1, scales=1, scale_range=(1, 1), mirror=False)
     model, prototypes = PCDNet.from_bank(bank(), plain), bank()
     found = model.recompose(scene((1, *pose)))
     row, column, angle, scale, mirrored = pose
-    T, M = (by_scipy(x[1].numpy(), row, column, angle, scale, mirrored > 0) for x in (prototypes.prototypes, prototypes.masks))
+    T, M = (
+        by_scipy(x[1].numpy(), row, column, angle, scale, mirrored > 0)
+        for x in (prototypes.prototypes, prototypes.masks)
+    )
     expected = (T * M)[..., None] * np.array([1.0, 0.5, 0.2])
     np.testing.assert_allclose(found.reconstruction, expected, atol=1e-4)
     np.testing.assert_array_equal(found.instances[np.abs(M - 0.5) > 1e-3], (M > 0.5)[np.abs(M - 0.5) > 1e-3])
@@ -69,7 +85,7 @@ def test_a_point_of_a_prototype_is_where_it_is_said_to_be() -> None:
     prototypes = torch.zeros(2, 9, 12)
     prototypes[0, 2, 9] = 1  # two above the middle, three and a half right of it
     model = PCDNet.from_bank(PrototypeBank(prototypes, torch.ones(2, 9, 12)), CONFIG)
-    made = model.render(scene((0, 10.5, 10.5, 90, 1, 1)))[..., 0]
+    made = model.render(scene((0, 10.5, 10.5, 90, 1, True)))[..., 0]
     (down, right), *_ = turned(np.array([[-2.0, 3.5]]), 90, mirrored=True).tolist()
     row, column = np.unravel_index(int(made.argmax()), SIZE)
     assert (row, column) == (18, 14) == (round(10.5 + 4 + down), round(10.5 + 5.5 + right))
@@ -77,9 +93,13 @@ def test_a_point_of_a_prototype_is_where_it_is_said_to_be() -> None:
 
 def test_scenes_without_poses_are_painted_as_ever() -> None:
     upright = PCDNet.from_bank(bank(), ModelConfig(num_prototypes=2, prototype_size=(9, 12)))
-    things = scene((0, 3, 4, 0, 1, 0), (1, -2, 8, 0, 1, 0))
+    things = scene((0, 3, 4, 0, 1, False), (1, -2, 8, 0, 1, False))
     plain = dataclasses.replace(things, angles=None, scales=None, mirrored=None)
-    one, two, posed = upright.recompose(plain), upright.recompose(things), PCDNet.from_bank(bank(), CONFIG).recompose(plain)
+    one, two, posed = (
+        upright.recompose(plain),
+        upright.recompose(things),
+        PCDNet.from_bank(bank(), CONFIG).recompose(plain),
+    )
     assert one.angles is None
     for other in (two, posed):
         np.testing.assert_array_equal(other.reconstruction, one.reconstruction)
@@ -90,16 +110,19 @@ def test_scenes_without_poses_are_painted_as_ever() -> None:
 
 def test_whole_pixels_away_it_is_the_same_picture() -> None:
     model = PCDNet.from_bank(bank(), dataclasses.replace(CONFIG, subpixel=True))
-    one, two = (model.render(scene((1, 8.3 + by, 9.6, 77, 1.2, 0))) for by in (0, 5))
+    one, two = (model.render(scene((1, 8.3 + by, 9.6, 77, 1.2, False))) for by in (0, 5))
     np.testing.assert_allclose(one[:-5], two[5:], atol=1e-4)
 
 
 @pytest.mark.parametrize(
     ("thing", "words"),
     [
-        ((0, 3, 4, 10, 17, 0), r"object 0 has the scale 17; use one from 0\.0625 to 16"),
-        ((0, 3, 4, 10, 12, 0), r"object 0 of the scale 12 has \d+x\d+ pixels in a picture of 40x50; use a smaller scale"),
-        ((0, 300, 4, 10, 1, 0), r"object 0 at row 300, column 4 is outside a picture of 40x50; move it back"),
+        ((0, 3, 4, 10, 17, False), r"object 0 has the scale 17; use one from 0\.0625 to 16"),
+        (
+            (0, 3, 4, 10, 12, False),
+            r"scale 12 has \d+x\d+ pixels in a picture of 40x50; use a smaller scale",
+        ),
+        ((0, 300, 4, 10, 1, False), r"object 0 at row 300, column 4 is outside a picture of 40x50; move it back"),
     ],
 )
 def test_what_cannot_be_painted_is_refused(thing: tuple[float, ...], words: str) -> None:
@@ -108,7 +131,7 @@ def test_what_cannot_be_painted_is_refused(thing: tuple[float, ...], words: str)
 
 
 def test_what_is_no_number_is_refused() -> None:
-    found = scene((0, 3.5, 4, 10, 1, 0))
+    found = scene((0, 3.5, 4, 10, 1, False))
     for name in ("positions", "angles", "scales"):
         values = getattr(found, name).astype(np.float32)
         values[0] = np.nan

@@ -303,7 +303,9 @@ def test_objects_in_poses_are_those_of_the_picture_wherever_the_seams_are(monkey
 
     def search(images: torch.Tensor, *_: object, **__: object) -> TrueObjects:
         tiles = [seen(*next(corners)) for _ in images]
-        return TrueObjects(*(torch.nn.utils.rnn.pad_sequence(list(each), batch_first=True) for each in zip(*tiles)))
+        return TrueObjects(
+            *(torch.nn.utils.rnn.pad_sequence(list(each), batch_first=True) for each in zip(*tiles, strict=True))
+        )
 
     def seen(top: int, left: int) -> tuple[torch.Tensor, ...]:
         low, high = scene.positions - (top, left), scene.positions + frame - (top, left)

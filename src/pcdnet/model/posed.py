@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from pcdnet.config import FULL_TURN, MOST_SCALE, ModelConfig
+from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.poses.pose import MARGIN, pose_frame
 from pcdnet.model.poses.resampling import resampled, sprites
@@ -80,23 +83,39 @@ def posed_sprite(
     fraction = pose.row - math.floor(pose.row + 0.5), pose.column - math.floor(pose.column + 0.5)
     values = mask.new_tensor([[pose.angle, pose.scale, pose.mirrored, *fraction]])
     layers = torch.stack([prototype, mask])[None]
-    if pose.upright:
-        made = sprites(layers, values, frame, _painting(config))
-    else:  # in models whose objects do not turn somebody may have turned them
-        made = resampled(layers, values, frame)
+    # In models whose objects do not turn somebody may have turned them.
+    made = sprites(layers, values, frame, _painting(config)) if pose.upright else resampled(layers, values, frame)
     return PosedSprite(row, column, made[0, 0], made[0, 1])
 
 
-def check_pose(
-    n: int, pose: Pose, frame: tuple[int, int], size: tuple[int, int], config: ModelConfig | None
-) -> None:
+def poses_of(scene: Decomposition) -> list[Pose]:
+    """Where the objects of a scene lie, and how."""
+    rows = zip(scene.positions.tolist(), scene.poses.tolist(), strict=True)
+    return [Pose(row, column, angle, scale, mirrored > 0) for (row, column), (angle, scale, mirrored) in rows]
+
+
+def posed_arrays(
+    bank: BankArrays, scene: Decomposition
+) -> Iterator[tuple[tuple[int, int], Float[np.ndarray, "y x"], Float[np.ndarray, "y x"]]]:
+    """The objects of a scene for pictures: where each lies, its prototype and its mask in its pose."""
+    for p, pose in zip(scene.prototype_ids.tolist(), poses_of(scene), strict=True):
+        layers = bank.prototypes[p], bank.masks[p]
+        if pose.plain:
+            yield (int(pose.row), int(pose.column)), *layers
+        else:
+            sprite = posed_sprite(torch.tensor(layers[0]), torch.tensor(layers[1]), pose, None)
+            yield (sprite.row, sprite.column), sprite.prototype.numpy(), sprite.mask.numpy()
+
+
+def check_pose(n: int, pose: Pose, frame: tuple[int, int], size: tuple[int, int], config: ModelConfig | None) -> None:
     """Refuse the pose of the n-th object of a picture where it is none, or takes too much to paint."""
     if not all(map(math.isfinite, (pose.row, pose.column, pose.angle, pose.scale))):
         raise PcdnetError(f"object {n} lies at no finite place, angle or scale; use numbers")
     if not 1 / MOST_SCALE <= pose.scale <= MOST_SCALE:
         raise PcdnetError(f"object {n} has the scale {pose.scale:g}; use one from {1 / MOST_SCALE} to {MOST_SCALE:g}")
     h, w = posed_place(frame, pose, config)[2]
-    if not pose.plain and not _has(_painting(config), pose) and h * w > LARGEST * max(size[0] * size[1], frame[0] * frame[1]):
+    large = h * w > LARGEST * max(size[0] * size[1], frame[0] * frame[1])
+    if large and not (pose.plain or _has(_painting(config), pose)):
         problem = f"object {n} of the scale {pose.scale:g} has {h}x{w} pixels in a picture of {size[0]}x{size[1]}"
         raise PcdnetError(f"{problem}; use a smaller scale")
 
@@ -135,7 +154,5 @@ def _frame_of(frame: tuple[int, int], pose: Pose) -> tuple[int, int]:
     angle = math.radians(pose.angle)
     cosine, sine = abs(math.cos(angle)), abs(math.sin(angle))
     sides = math.ceil(cosine * h + sine * w), math.ceil(cosine * w + sine * h)
-    height, width = (
-        side + (side - own) % 2 + 2 * MARGIN for side, own in zip(sides, frame, strict=True)
-    )
+    height, width = (side + (side - own) % 2 + 2 * MARGIN for side, own in zip(sides, frame, strict=True))
     return height, width

@@ -16,7 +16,7 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.composition import OPAQUE, changed
 from pcdnet.model.evidence import error_fall, occluded
 from pcdnet.model.geometry import Geometry
-from pcdnet.model.posed import Pose, check_pose, posed_place, posed_sprite
+from pcdnet.model.posed import Pose, check_pose, posed_place, posed_sprite, poses_of
 
 
 @torch.no_grad()
@@ -84,7 +84,7 @@ class _Stamps:
         """Those of a scene that was checked."""
         size = scene.instances.shape[0], scene.instances.shape[1]
         colour = torch.from_numpy(scene.colours).to(bank.masks)
-        return _Stamps(bank, size, scene.prototype_ids.tolist(), _poses(scene), colour, config)
+        return _Stamps(bank, size, scene.prototype_ids.tolist(), poses_of(scene), colour, config)
 
     def nth(self, n: int) -> tuple[tuple[slice, slice], Float[Tensor, "h w 1"], Float[Tensor, "h w C"]]:
         """Where the n-th object lies in the picture, and the part of its mask and of its paint that lies there."""
@@ -97,12 +97,6 @@ class _Stamps:
         inside = slice(row[0] - row[2], row[1] - row[2]), slice(column[0] - column[2], column[1] - column[2])
         T, M = (each[inside][..., None] for each in (sprite.prototype, sprite.mask))
         return (slice(*row[:2]), slice(*column[:2])), M, T * self.colour[n]
-
-
-def _poses(scene: Decomposition) -> list[Pose]:
-    """Where the objects of a scene lie, and how."""
-    rows = zip(scene.positions.tolist(), scene.poses.tolist(), strict=True)
-    return [Pose(row, column, angle, scale, mirrored > 0) for (row, column), (angle, scale, mirrored) in rows]
 
 
 def _error_reductions(
@@ -139,7 +133,7 @@ def _check(
             raise PcdnetError(f"the {what} of {size[0]}x{size[1]} does not fit a scene of {H}x{W}; make them equal")
     if scene.colours.shape[1] != channels:
         raise PcdnetError(f"objects have {scene.colours.shape[1]} colour values; give {channels}, one a channel")
-    for n, (p, pose) in enumerate(zip(scene.prototype_ids.tolist(), _poses(scene), strict=True)):
+    for n, (p, pose) in enumerate(zip(scene.prototype_ids.tolist(), poses_of(scene), strict=True)):
         if not 0 <= p < P:
             raise PcdnetError(f"object {n} is of prototype {p}; use a number of 0 to {P - 1}")
         check_pose(n, pose, bank.frame, (H, W), config)
