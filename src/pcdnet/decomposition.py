@@ -30,8 +30,10 @@ ROWS = 512
 """Rows of labels that are counted at a time."""
 FARTHEST, LARGEST_SCALE = 2**31, 2.0**100
 """No position of a record is as far from the picture's corner, and no object as much larger than its prototype."""
-POSE = ("angle", "scale", "mirrored")
-"""What records say of objects that have poses."""
+UPRIGHT = {"angle": 0.0, "scale": 1.0, "mirrored": False}
+"""What records say of objects that have poses, and what is meant where they do not."""
+POSE = tuple(UPRIGHT)
+"""The names of it."""
 
 
 class BankArrays(NamedTuple):
@@ -350,7 +352,7 @@ def _positions(things: Sequence[Mapping[str, Any]]) -> Int32[np.ndarray, "n 2"] 
 
 def _poses(things: Sequence[Mapping[str, Any]]) -> Float32[np.ndarray, "n 3"]:
     """The poses of a record's objects, as `Decomposition.poses` has them, or ValueError."""
-    given = [[thing.get("angle", 0.0), thing.get("scale", 1.0), thing.get("mirrored", False)] for thing in things]
+    given = [[thing.get(name, usual) for name, usual in UPRIGHT.items()] for thing in things]
     if not all(type(mirrored) is bool for _, _, mirrored in given):
         raise ValueError("mirrored is neither true nor false")
     poses = np.array(given, np.float64)

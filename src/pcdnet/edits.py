@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from pcdnet.config import FULL_TURN, MOST_SCALE
-from pcdnet.decomposition import POSE
+from pcdnet.decomposition import POSE, UPRIGHT
 from pcdnet.errors import PcdnetError
 from pcdnet.files import content_of, sealed_json, text_of, unsealed_json, whole_file
 from pcdnet.files import folder as made
@@ -58,8 +58,8 @@ class Placed:
 
     def to_dict(self) -> dict[str, Any]:
         """The object as records have it; what is upright has no pose."""
-        pose = self.angle, self.scale, self.mirrored
-        words = {} if pose == (0, 1, False) else dict(zip(POSE, pose, strict=True))
+        pose = dict(zip(POSE, (self.angle, self.scale, self.mirrored), strict=True))
+        words = {} if pose == UPRIGHT else pose
         return {"prototype": self.prototype, "position": self.position, **words, "colour": self.colour}
 
 
@@ -245,7 +245,7 @@ def _placed(thing: Any) -> Placed:
         raise ValueError("it has an object that is nowhere")
     if not _numbers(colour, -STRONGEST, STRONGEST) or len(colour) not in (1, 3):
         raise ValueError("it has an object without a colour")
-    angle, scale, mirrored = thing.get("angle", 0.0), thing.get("scale", 1.0), thing.get("mirrored", False)
+    angle, scale, mirrored = (thing.get(name, usual) for name, usual in UPRIGHT.items())
     turned = _numbers([angle], -FULL_TURN, FULL_TURN) and _numbers([scale], 1 / MOST_SCALE, MOST_SCALE)
     if not turned or type(mirrored) is not bool:
         raise ValueError("it has an object in a pose that is none")

@@ -87,7 +87,7 @@ def test_a_point_of_a_prototype_is_where_it_is_said_to_be() -> None:
     model = PCDNet.from_bank(PrototypeBank(prototypes, torch.ones(2, 9, 12)), CONFIG)
     made = model.render(scene((0, 10.5, 10.5, 90, 1, True)))[..., 0]
     (down, right), *_ = turned(np.array([[-2.0, 3.5]]), 90, mirrored=True).tolist()
-    row, column = np.unravel_index(int(made.argmax()), SIZE)
+    row, column = divmod(int(made.argmax()), SIZE[1])
     assert (row, column) == (18, 14) == (round(10.5 + 4 + down), round(10.5 + 5.5 + right))
 
 

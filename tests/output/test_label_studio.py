@@ -58,7 +58,7 @@ def test_turned_objects_are_rectangles_that_turn_around_their_corner(tmp_path: P
                 assert (pixels @ way).min() == pytest.approx(0.5, abs=1e-6)
                 assert (pixels @ way).max() == pytest.approx(side - 0.5, abs=1e-6)
             checked += 1
-    assert checked > 8
+    assert checked > 5
 
 
 def test_the_interface_has_every_kind_and_what_regions_refer_to(tmp_path: Path) -> None:

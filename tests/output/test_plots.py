@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -101,10 +102,10 @@ def test_small_histograms_of_all_kinds_have_the_same_columns() -> None:
     assert "0: 1, 1: 2" in sparks(both)[0]
 
 
-def posed_census(angles: list[float], scales: list[float]) -> Census:
+def posed_census(angles: Sequence[float], scales: Sequence[float]) -> Census:
     """A census of objects of one kind in such poses."""
     found, count = census_of(np.full((len(angles), 2), 4)), len(angles)
-    poses = Poses(angles=np.array(angles), scales=np.array(scales), mirrored=np.zeros(count, bool))
+    poses = Poses(angles=np.array(angles, float), scales=np.array(scales, float), mirrored=np.zeros(count, bool))
     kinds = tuple(dataclasses.replace(one, poses=poses) for one in found.kinds)
     return dataclasses.replace(found, everything=dataclasses.replace(found.everything, poses=poses), kinds=kinds)
 
@@ -116,13 +117,13 @@ def test_roses_and_sizes_are_drawn_only_where_something_is_turned_or_scaled() ->
     for angles, scales, names in (
         ([0, 0], [1, 1], set()),
         ([0, 90], [1, 1], {"angle"}),
-        ([0, 0], [1, 2], {"size"}),
-        ([10, 0], [1, 2], {"angle", "size"}),
+        ([0, 0], [1, 2], {"scale"}),
+        ([10, 0], [1, 2], {"angle", "scale"}),
     ):
         drawn = {name for name, *_ in plots(posed_census(angles, scales), COLOUR)}
         assert drawn - {"objects in an image", "height over width", "area"} == names
         assert bool(roses(posed_census(angles, scales))) == ("angle" in names)
-        assert bool(size_sparks(posed_census(angles, scales))) == ("size" in names)
+        assert bool(size_sparks(posed_census(angles, scales))) == ("scale" in names)
     assert roses(census_of(np.full((2, 2), 4))) == size_sparks(census_of(np.full((2, 2), 4))) == []
 
 

@@ -68,8 +68,8 @@ class Found:
 
     def part(self, which: Int[np.ndarray, "m"] | Bool[np.ndarray, "n"]) -> Found:
         """Some of them, in the order given."""
-        values = (getattr(self, name) for name in self.__dataclass_fields__)
-        return Found(*(None if each is None else each[which] for each in values))
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return Found(**{name: None if each is None else each[which] for name, each in values.items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -143,7 +143,7 @@ def _positions(found: Found) -> Int32[np.ndarray, "n 2"] | Float32[np.ndarray, "
     """Where the upright frames of objects begin; at whole pixels if all do."""
     if found.pose is None or not found.pose[:, 3:].any():
         return found.position.astype(np.int32)
-    return (found.position + found.pose[:, 3:]).astype(np.float32)
+    return np.asarray(found.position + found.pose[:, 3:], np.float32)
 
 
 def _stamps(plan: SearchPlan) -> Stamps:

@@ -43,7 +43,7 @@ def plots(census: Census, colours: UInt8[np.ndarray, "K 3"]) -> Iterator[Plot]:
     if total.poses is not None and total.poses.turned:
         yield "angle", "degrees counter-clockwise", large_rose(total.poses.directions)
     if total.poses is not None and total.poses.scaled:
-        yield "size", "per cent of the prototype", histogram(total.poses.percents, "objects by their size in per cent")
+        yield "scale", "per cent of the prototype", histogram(total.poses.percents, "objects by their size in per cent")
 
 
 def histogram(values: Int64[np.ndarray, "n"], words: str) -> Markup:

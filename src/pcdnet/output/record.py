@@ -44,7 +44,7 @@ class Results:
     @property
     def posed(self) -> bool:
         """Whether objects have poses, as the first of them says; all are of one model."""
-        first = next((record["objects"][0] for record in self.records if record["objects"]), {})
+        first: dict[str, Any] = next((record["objects"][0] for record in self.records if record["objects"]), {})
         return POSE[0] in first
 
     def named(self) -> Iterator[Record]:

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pcdnet.decomposition import POSE
+from pcdnet.decomposition import POSE, UPRIGHT
 from pcdnet.files import whole_file
 from pcdnet.output.record import Results
 
@@ -68,5 +68,5 @@ def _rows(results: Results) -> Iterator[list[Any]]:
         for thing in record["objects"]:
             box = thing["box"] or [None] * 4
             who = [thing[key] for key in ("depth", "prototype", "kind", "name")]
-            pose = [thing[key] for key in POSE] if posed else []
+            pose = [thing.get(key, usual) for key, usual in UPRIGHT.items()] if posed else []
             yield [*image, *who, *thing["position"], *box, thing["pixels"], thing["gain"], *pose, *thing["colour"]]
