@@ -95,6 +95,62 @@ def test_the_dictionary_gives_back_all_but_the_pixels(found: Decomposition) -> N
     assert not copy.reconstruction.any()
 
 
+@st.composite
+def posed_decompositions(draw: st.DrawFn) -> Decomposition:
+    """The same in any poses."""
+    found = draw(decompositions())
+    count, number = len(found), st.floats(0, 30, width=32)
+    angles = draw(arrays(np.float32, count, elements=st.floats(0, 359, width=32)))
+    scales = draw(arrays(np.float32, count, elements=st.floats(0.25, 8, width=32)))
+    mirrored = draw(arrays(bool, count))
+    positions = draw(arrays(np.float32, (count, 2), elements=number))
+    return dataclasses.replace(found, positions=positions, angles=angles, scales=scales, mirrored=mirrored)
+
+
+@given(posed_decompositions())
+def test_poses_survive_json_and_say_the_same_everywhere(found: Decomposition) -> None:
+    record = json.loads(json.dumps(found.to_dict()))
+    copy = Decomposition.from_dict(record)
+    np.testing.assert_array_equal(copy.positions, found.positions)
+    np.testing.assert_array_equal(copy.poses, found.poses)
+    assert copy.posed == (len(found) > 0)
+    for thing, words in zip(found.objects, record["objects"], strict=True):
+        assert (thing.angle, thing.scale, thing.mirrored) == (words["angle"], words["scale"], words["mirrored"])
+        assert thing.position == tuple(words["position"])
+        assert all(type(at) is (int if at == int(at) else float) for at in words["position"])
+
+
+@given(posed_decompositions(), st.sets(st.integers(0, 30)))
+def test_what_is_left_out_takes_its_pose_along(found: Decomposition, hidden: set[int]) -> None:
+    kept = ~np.isin(found.prototype_ids, list(hidden))
+    left = found.without(hidden)
+    np.testing.assert_array_equal(left.poses, found.poses[kept])
+    np.testing.assert_array_equal(left.positions, found.positions[kept])
+    assert left.posed
+
+
+@given(decompositions())
+def test_without_poses_nothing_speaks_of_them(found: Decomposition) -> None:
+    assert not found.posed
+    for words in found.to_dict()["objects"]:
+        assert list(words) == ["prototype", "position", "colour", "depth", "gain", "box", "pixels"]
+        assert all(type(at) is int for at in words["position"])
+    assert Decomposition.from_dict(found.to_dict()).positions.dtype == np.int32
+    assert all((thing.angle, thing.scale, thing.mirrored) == (0, 1, False) for thing in found.objects)
+
+
+def test_a_record_may_turn_some_of_its_objects() -> None:
+    things = [
+        THING,
+        {**THING, "angle": -90},
+        {**THING, "scale": 0.5, "position": [1.5, 2]},
+        {**THING, "mirrored": True},
+    ]
+    found = Decomposition.from_dict({"size": [4, 6], "objects": things})
+    assert found.poses.tolist() == [[0, 1, 0], [270, 1, 0], [0, 0.5, 0], [0, 1, 1]]
+    assert [thing.position for thing in found.objects] == [(0, 0), (0, 0), (1.5, 2), (0, 0)]
+
+
 def test_a_record_without_objects_has_the_channels_that_are_given() -> None:
     empty = {"size": [4, 6], "objects": []}
     assert Decomposition.from_dict(empty).reconstruction.shape == (4, 6, 3)
@@ -122,6 +178,15 @@ THING = {"prototype": 0, "position": [0, 0], "colour": [1.0]}
                 {"position": [1, 2, 3, 4]},
                 {"colour": [1.0, 1.0, 1.0]},
                 {"gain": "much"},
+                {"position": [1.5, float("nan")]},
+                {"position": [1.5, 1e40]},
+                {"angle": float("inf")},
+                {"angle": "north"},
+                {"scale": 0},
+                {"scale": -1.0},
+                {"scale": 1e300},
+                {"mirrored": 1},
+                {"mirrored": None},
             )
         ),
         {"size": [4, 6], "objects": [{**THING, "position": [1, 2, 3, 4]}]},

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pcdnet.decomposition import Decomposition
 from pcdnet.edits import Edited, Edits, Placed, digest_of
 from pcdnet.errors import PcdnetError
 from pcdnet.files import sealed_json
@@ -78,6 +80,29 @@ def test_a_checksum_alone_makes_no_edits(part: str, other: str, tmp_path: Path) 
     text = "{" + path.read_text(encoding="utf-8").partition(",")[2]
     assert part in text
     path.write_text(sealed_json(text.replace(part, other)), encoding="utf-8")
+    with pytest.raises(PcdnetError, match="cannot be used"):
+        edits.of("a.png", digest_of(PICTURE))
+
+
+def test_poses_are_kept_and_upright_objects_are_written_as_ever(tmp_path: Path) -> None:
+    turned = Placed(1, (1.25, -3), (1.0,), angle=33.5, scale=0.5, mirrored=True)
+    edits, scene = Edits(tmp_path), dataclasses.replace(edited(), objects=(*THINGS, turned))
+    edits.keep(scene)
+    assert edits.of("a.png", digest_of(PICTURE)) == scene
+    assert all(list(thing.to_dict()) == ["prototype", "position", "colour"] for thing in THINGS)
+    again = Decomposition.from_dict({"size": (3, 4), "objects": [turned.to_dict()]}).objects[0]
+    assert (again.position, again.angle, again.scale, again.mirrored) == ((1.25, -3), 33.5, 0.5, True)
+
+
+@pytest.mark.parametrize(
+    "pose", ['"angle":1e9', '"angle":null', '"scale":0', '"scale":17', '"mirrored":1', '"angel":3', '"angle":NaN']
+)
+def test_a_pose_that_is_none_makes_no_edits(pose: str, tmp_path: Path) -> None:
+    edits = Edits(tmp_path)
+    edits.keep(edited())
+    path = next(tmp_path.glob("*.json"))
+    text = "{" + path.read_text(encoding="utf-8").partition(",")[2]
+    path.write_text(sealed_json(text.replace('"prototype":3', f'"prototype":3,{pose}')), encoding="utf-8")
     with pytest.raises(PcdnetError, match="cannot be used"):
         edits.of("a.png", digest_of(PICTURE))
 

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
+from pcdnet.config import FULL_TURN, MOST_SCALE
+from pcdnet.decomposition import POSE, UPRIGHT
 from pcdnet.errors import PcdnetError
 from pcdnet.files import content_of, sealed_json, text_of, unsealed_json, whole_file
 from pcdnet.files import folder as made
@@ -43,10 +45,22 @@ class Placed:
 
     prototype: int
     """Which prototype it is an instance of, from 0."""
-    position: tuple[int, int]
-    """Top row and left column of the prototype's frame."""
+    position: tuple[float, float]
+    """Top row and left column of the prototype's frame, upright."""
     colour: tuple[float, ...]
     """Factor per channel on the grey prototype."""
+    angle: float = 0.0
+    """By how many degrees it is turned counter-clockwise around the middle of its frame."""
+    scale: float = 1.0
+    """How much larger it is than its prototype."""
+    mirrored: bool = False
+    """Whether it is a mirror image."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object as records have it; what is upright has no pose."""
+        pose = dict(zip(POSE, (self.angle, self.scale, self.mirrored), strict=True))
+        words = {} if pose == UPRIGHT else pose
+        return {"prototype": self.prototype, "position": self.position, **words, "colour": self.colour}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +79,7 @@ class Edited:
     def to_json(self) -> str:
         """The sealed text of a file."""
         words = {"format": FORMAT, "name": self.name, "digest": self.digest, "size": self.size}
-        things = [{"prototype": t.prototype, "position": t.position, "colour": t.colour} for t in self.objects]
+        things = [thing.to_dict() for thing in self.objects]
         return sealed_json(json.dumps({**words, "objects": things}, separators=(",", ":")) + "\n")
 
     @staticmethod
@@ -223,15 +237,29 @@ def _read(path: Path) -> Edited:
 
 
 def _placed(thing: Any) -> Placed:
-    if not isinstance(thing, dict) or thing.keys() != {"prototype", "position", "colour"}:
+    known = {"prototype", "position", "colour"}
+    if not isinstance(thing, dict) or thing.keys() - set(POSE) != known:
         raise ValueError("it has an object that is none")
     prototype, position, colour = thing["prototype"], thing["position"], thing["colour"]
-    numbers = isinstance(colour, list) and all(type(value) in (int, float) for value in colour)
-    if type(prototype) is not int or not 0 <= prototype < FARTHEST or not _whole(position, -FARTHEST, FARTHEST):
+    if type(prototype) is not int or not 0 <= prototype < FARTHEST or not _is_place(position):
         raise ValueError("it has an object that is nowhere")
-    if not numbers or len(colour) not in (1, 3) or not all(-STRONGEST <= value <= STRONGEST for value in colour):
+    if not _numbers(colour, -STRONGEST, STRONGEST) or len(colour) not in (1, 3):
         raise ValueError("it has an object without a colour")
-    return Placed(prototype, (position[0], position[1]), tuple(map(float, colour)))
+    angle, scale, mirrored = (thing.get(name, usual) for name, usual in UPRIGHT.items())
+    turned = _numbers([angle], -FULL_TURN, FULL_TURN) and _numbers([scale], 1 / MOST_SCALE, MOST_SCALE)
+    if not turned or type(mirrored) is not bool:
+        raise ValueError("it has an object in a pose that is none")
+    place = position[0], position[1]
+    return Placed(prototype, place, tuple(map(float, colour)), float(angle), float(scale), mirrored)
+
+
+def _is_place(position: Any) -> bool:
+    return _numbers(position, -FARTHEST, FARTHEST) and len(position) == 2
+
+
+def _numbers(values: Any, least: float, most: float) -> bool:
+    """Whether these are numbers within bounds."""
+    return isinstance(values, list) and all(type(v) in (int, float) and least <= v <= most for v in values)
 
 
 def _whole(values: Any, least: int, most: int) -> bool:

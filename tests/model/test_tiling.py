@@ -14,6 +14,7 @@ from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model import tiling
 from pcdnet.model.network import PCDNet
+from pcdnet.model.posed import frame_corner
 from pcdnet.model.tiling import Tiling
 from tests.model.models import CONFIG
 from tests.oracle.scenes import random_bank, random_scene
@@ -250,3 +251,79 @@ def test_the_largest_arrays_are_those_of_the_result(monkeypatch: pytest.MonkeyPa
     model.decompose(picture)
     assert len(sizes) > 3
     assert max(sizes) <= 1 << 14
+
+
+@dataclasses.dataclass
+class TrueObjects:
+    """What a search finds that knows the objects, in the form of a placement; positions are of frames of all poses."""
+
+    exists: torch.Tensor
+    prototype: torch.Tensor
+    row: torch.Tensor
+    column: torch.Tensor
+    colour: torch.Tensor
+    error_reduction: torch.Tensor
+    pose: torch.Tensor
+
+    def on_host(self) -> TrueObjects:
+        """The same."""
+        return self
+
+
+def posed_picture() -> tuple[PCDNet, Decomposition]:
+    """A model whose objects turn, and objects that overlap and lie across seams, painted."""
+    model = crowded(3)[0]
+    config = dataclasses.replace(model.config, rotations=8, scales=2, scale_range=(0.8, 1.3), subpixel=True)
+    model = PCDNet.from_bank(model.bank().map(torch.Tensor.detach), config)
+    rng = np.random.default_rng(5)
+    things = [
+        {"prototype": int(p), "position": at, "colour": [0.9, 0.7, 0.5], "angle": float(a), "scale": float(s)}
+        for p, at, a, s in zip(
+            rng.integers(0, 3, 40),
+            rng.uniform(0, np.array(SIZE) - 12, (40, 2)).tolist(),
+            rng.uniform(0, 360, 40),
+            rng.uniform(0.8, 1.3, 40),
+            strict=True,
+        )
+    ]
+    return model, model.recompose(Decomposition.from_dict({"size": SIZE, "objects": things}))
+
+
+def test_objects_in_poses_are_those_of_the_picture_wherever_the_seams_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiling, "FEWEST_FRAMES", 4)
+    monkeypatch.setattr(tiling, "FRAMES", 4)
+    model, scene = posed_picture()
+    frame = model.config.prototype_size
+    corner = np.array(frame_corner(frame, model.config))
+    whole = np.round(scene.positions).astype(int)
+    cut = Tiling.of(model, SIZE, None)
+    assert cut is not None
+    corners = iter(cut.corners)
+    assert len(cut.corners) > 4
+
+    def search(images: torch.Tensor, *_: object, **__: object) -> TrueObjects:
+        tiles = [seen(*next(corners)) for _ in images]
+        return TrueObjects(
+            *(torch.nn.utils.rnn.pad_sequence(list(each), batch_first=True) for each in zip(*tiles, strict=True))
+        )
+
+    def seen(top: int, left: int) -> tuple[torch.Tensor, ...]:
+        low, high = scene.positions - (top, left), scene.positions + frame - (top, left)
+        which = ((low >= -4) & (high <= np.array(cut.size) + 4)).all(axis=1)
+        row, column = (whole[which] - (top, left) - corner).T
+        fraction = (scene.positions - whole)[which]
+        pose = np.concatenate([scene.poses[which], fraction], axis=1).astype(np.float32)
+        values = np.ones(which.sum(), bool), scene.prototype_ids[which], row, column, scene.colours[which]
+        return tuple(map(torch.from_numpy, (*values, 10 - 0.1 * np.flatnonzero(which), pose)))
+
+    monkeypatch.setattr(model, "search", search)
+    found = model.decompose(scene.reconstruction)
+    assert len(found) == len(scene)
+    order = [int(np.abs(scene.positions - at).sum(axis=1).argmin()) for at in found.positions]
+    assert sorted(order) == list(range(len(scene)))
+    np.testing.assert_allclose(found.poses, scene.poses[order], atol=1e-4)
+    np.testing.assert_allclose(found.positions, scene.positions[order], atol=1e-4)
+    np.testing.assert_allclose(found.reconstruction, scene.reconstruction, atol=1e-4)
+    labels = np.concatenate([[0], 1 + np.array(order)])[found.instances]
+    np.testing.assert_array_equal(labels, scene.instances)
+    assert found.error < 1e-3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from pcdnet.decomposition import Decomposition
@@ -29,10 +31,22 @@ def random_decomposition(rng: np.random.Generator, size: tuple[int, int] = (9, 1
     )
 
 
-def random_records(count: int, seed: int = 0, channels: int = 3) -> tuple[list[Decomposition], list[Record]]:
+def posed(found: Decomposition, rng: np.random.Generator) -> Decomposition:
+    """The same objects in any poses, at whole pixels and at fractions of them."""
+    count = len(found)
+    poses = np.stack([rng.uniform(0, 360, count), rng.uniform(0.5, 2, count), rng.integers(0, 2, count)], axis=1)
+    moved = found.positions + rng.integers(0, 4, (count, 2)) / 4
+    return dataclasses.replace(found, positions=moved.astype(np.float32)).with_poses(poses.astype(np.float32))
+
+
+def random_records(
+    count: int, seed: int = 0, channels: int = 3, *, poses: bool = False
+) -> tuple[list[Decomposition], list[Record]]:
     """Some decompositions with the records that they make."""
     rng = np.random.default_rng(seed)
     found = [random_decomposition(rng, channels=channels) for _ in range(count)]
+    if poses:
+        found = [posed(one, rng) for one in found]
     return found, records(found, [f"image-{n}" for n in range(count)])
 
 

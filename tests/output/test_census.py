@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +84,24 @@ def test_numbers_in_short_are_ready_for_json_even_of_nothing() -> None:
         assert short["kinds"][0]["height"] is None
     assert short["kinds"][1]["height"] == {"mean": 4, "median": 4, "p10": 4, "p90": 4}
     assert short["kinds"][1]["colours"] == [{"word": "red", "hex": "#730d0d", "share": 1}]
+
+
+def test_poses_are_counted_by_kind_where_there_are_any() -> None:
+    one = scene((0, (0, 0, 2, 3), WHITE), (2, (4, 4, 2, 2), WHITE), (1, (8, 8, 1, 5), RED))
+    assert counted(one).everything.poses is None
+    assert "poses" not in json.dumps(counted(one).to_dict())
+    poses = np.array([[90, 0.5, 0], [352.6, 2, 1], [7.6, 1, 0]], np.float32)
+    found = counted(one.with_poses(poses), scene())
+    ball, red = found.kinds[0].poses, found.kinds[1].poses
+    assert ball is not None
+    assert red is not None
+    assert np.flatnonzero(ball.directions).tolist() == [0, 6]  # 352.6 is nearer to 0 than to 345
+    assert np.flatnonzero(red.directions).tolist() == [1]
+    assert ball.percents.tolist() == [50, 200]
+    words = found.to_dict()
+    assert words["poses"]["mirrored"] == pytest.approx(1 / 3, abs=1e-4)
+    assert words["kinds"][0]["poses"]["scale"]["mean"] == 1.25
+    json.dumps(words, allow_nan=False)
 
 
 def test_usual_colours_come_by_frequency_and_near_ones_are_one() -> None:

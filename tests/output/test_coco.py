@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib.path import Path as Polygon
+from matplotlib.transforms import Affine2D
 
 from pcdnet.config import Config
 from pcdnet.data.tetrominoes import generate, true_prototypes
+from pcdnet.decomposition import Decomposition
 from pcdnet.kinds import Kinds
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
@@ -22,6 +26,7 @@ from pcdnet.output.rle import encode
 from tests.output.found import COLOURS, NAMES, random_records, results
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
+THING = {"colour": [1.0, 1.0, 1.0], "angle": 25.0, "scale": 1.5, "mirrored": True}
 coco: Any = pytest.importorskip("pycocotools.coco")
 evaluation: Any = pytest.importorskip("pycocotools.cocoeval")
 
@@ -45,6 +50,31 @@ def test_coco_reads_back_every_visible_object(tmp_path: Path) -> None:
             assert annotation["category_id"] == thing.prototype + 1
             assert annotation["score"] == thing.error_reduction
     assert sum(len(one) for one in found) > len(read.getAnnIds())  # some were hidden
+
+
+def test_a_box_turns_with_its_object(tmp_path: Path) -> None:
+    """Of a rectangle that another program turned, it has the middle, the sides and the angle."""
+    polygon = Polygon(Affine2D().rotate_deg_around(40, 30, -25).transform([(25, 24), (55, 24), (55, 36), (25, 36)]))
+    rows, columns = np.mgrid[:60, :80] + 0.5
+    inside = polygon.contains_points(np.stack([columns.ravel(), rows.ravel()], axis=1))
+    labels = inside.reshape(60, 80).astype(np.int32)
+    one = Decomposition.from_dict({"size": [60, 80], "objects": [{"prototype": 1, "position": [1.5, 2], **THING}]})
+    write(results(records([dataclasses.replace(one, instances=labels)], ["a"])), tmp_path)
+    (annotation,) = json.loads((tmp_path / "coco.json").read_text())["annotations"]
+    assert (annotation["angle"], annotation["scale"], annotation["mirrored"]) == (25, 1.5, True)
+    np.testing.assert_allclose(annotation["oriented_box"], [40, 30, 30, 12, 25], atol=1.2)
+
+
+def test_the_box_of_what_is_not_turned_is_its_box(tmp_path: Path) -> None:
+    found, _ = random_records(12, poses=True)
+    upright = [one.with_poses(one.poses * np.array([0, 1, 1], np.float32)) for one in found]
+    write(results(records(upright, [f"image-{n}" for n in range(12)])), tmp_path)
+    annotations = json.loads((tmp_path / "coco.json").read_text())["annotations"]
+    assert len(annotations) > 10
+    for one in annotations:
+        left, top, width, height = one["bbox"]
+        assert one["oriented_box"] == [left + width / 2, top + height / 2, width, height, 0]
+    assert not any("angle" in one for one in json.loads((tmp_path / "coco_results.json").read_text()))
 
 
 def test_categories_are_the_kinds(tmp_path: Path) -> None:

@@ -356,3 +356,20 @@ def test_figures_need_neither_pyplot_nor_torch() -> None:
     code = "import sys, pcdnet.output.figures; print(*{'matplotlib.pyplot', 'torch'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("canvas", [True, False])
+def test_objects_in_poses_are_drawn_in_them(canvas: bool) -> None:
+    """A bar that lies is drawn standing where it is turned by a quarter."""
+    bar = np.zeros((1, 9, 9), np.float32)
+    bar[0, 4, 1:8] = 1
+    things = [{"prototype": 0, "position": [3, 5], "colour": [1.0, 1.0, 1.0], "angle": 90.0}]
+    found = Decomposition.from_dict({"size": [20, 30], "objects": things})
+    (picture,) = object_pictures(found, BankArrays(bar, bar), canvas=canvas)
+    rows, columns = np.nonzero(picture.max(axis=-1) > 128)
+    assert len(set(columns)) == 1
+    assert len(set(rows)) == 7
+    if canvas:
+        assert (picture.shape, rows.min(), columns.min()) == ((20, 30, 3), 4, 9)
+    else:
+        assert picture.shape[1] == 7 * picture.shape[0]  # panels have the proportions of the upright bar

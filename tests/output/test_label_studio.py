@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from benchmarks.labelling import converted
 
@@ -36,6 +37,28 @@ def test_every_visible_object_is_a_region_from_which_its_box_follows(tmp_path: P
             assert one.instances.shape == (H, W)
             assert [round(side / 100, 6) for side in box] == list(thing.box)
             assert value["rectanglelabels"] == [NAMES[thing.prototype]]
+
+
+def test_turned_objects_are_rectangles_that_turn_around_their_corner(tmp_path: Path) -> None:
+    """As Label Studio reads it: from the upper left corner along both sides, clockwise by the rotation."""
+    found, made = random_records(6, poses=True)
+    write(results(made), tmp_path)
+    checked = 0
+    for one, task in zip(found, json.loads((tmp_path / "label_studio.json").read_text()), strict=True):
+        seen = [thing for thing in one.objects if thing.box is not None]
+        for thing, region in zip(seen, task["predictions"][0]["result"], strict=True):
+            value, (H, W) = region["value"], one.instances.shape
+            assert value["rotation"] == pytest.approx(-thing.angle % 360)
+            turn = np.radians(value["rotation"])
+            along = np.array([np.cos(turn), np.sin(turn)])  # x and y
+            across = np.array([-np.sin(turn), np.cos(turn)])
+            corner = np.array([value["x"] * W, value["y"] * H]) / 100
+            pixels = np.argwhere(thing.mask)[:, ::-1] + 0.5 - corner
+            for way, side in ((along, value["width"] * W / 100), (across, value["height"] * H / 100)):
+                assert (pixels @ way).min() == pytest.approx(0.5, abs=1e-6)
+                assert (pixels @ way).max() == pytest.approx(side - 0.5, abs=1e-6)
+            checked += 1
+    assert checked > 5
 
 
 def test_the_interface_has_every_kind_and_what_regions_refer_to(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.output.parts import Label, Parts, label_of, records_of, write_part
 from tests.output.found import random_records
@@ -24,6 +26,15 @@ def test_records_and_label_come_back_as_they_were(channels: int, tmp_path: Path)
     )
     assert label_of(tmp_path / "a.parquet") == LABEL
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_poses_and_fractions_of_pixels_come_back_as_they_were(tmp_path: Path) -> None:
+    found, records = random_records(9, poses=True)
+    write_part(tmp_path / "a.parquet", records, LABEL)
+    again = [*records_of(tmp_path / "a.parquet")]
+    for record, one, back in zip(records, found, again, strict=True):
+        assert json.dumps(back["objects"]) == json.dumps(record["objects"])
+        np.testing.assert_array_equal(Decomposition.from_dict(back).poses, one.poses)
 
 
 def test_parts_are_read_in_order_any_number_of_times(tmp_path: Path) -> None:

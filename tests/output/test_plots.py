@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import re
+from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pcdnet.kinds import Kind
-from pcdnet.output.census import Census, Counted
+from pcdnet.output.census import Census, Counted, Poses
 from pcdnet.output.charts import HEIGHT, WIDTH
-from pcdnet.output.plots import BINS, MOST_DOTS, binned, histogram, plots, sizes, sparks
+from pcdnet.output.plots import (
+    BINS,
+    MOST_DOTS,
+    ROSE,
+    binned,
+    histogram,
+    large_rose,
+    plots,
+    roses,
+    size_sparks,
+    sizes,
+    sparks,
+)
 
 VALUES = st.lists(st.integers(0, 5000), max_size=40).map(lambda values: np.array(values, np.int64))
 
@@ -84,3 +100,41 @@ def test_small_histograms_of_all_kinds_have_the_same_columns() -> None:
     places = [re.findall(r'<rect x="([\d.]+)"', picture) for picture in sparks(both)]
     assert places == [["0.0", "18.0"], ["0.0", "54.0"]]
     assert "0: 1, 1: 2" in sparks(both)[0]
+
+
+def posed_census(angles: Sequence[float], scales: Sequence[float]) -> Census:
+    """A census of objects of one kind in such poses."""
+    found, count = census_of(np.full((len(angles), 2), 4)), len(angles)
+    poses = Poses(angles=np.array(angles, float), scales=np.array(scales, float), mirrored=np.zeros(count, bool))
+    kinds = tuple(dataclasses.replace(one, poses=poses) for one in found.kinds)
+    return dataclasses.replace(found, everything=dataclasses.replace(found.everything, poses=poses), kinds=kinds)
+
+
+COLOUR = np.array([[255, 0, 0]], np.uint8)
+
+
+def test_roses_and_sizes_are_drawn_only_where_something_is_turned_or_scaled() -> None:
+    for angles, scales, names in (
+        ([0, 0], [1, 1], set()),
+        ([0, 90], [1, 1], {"angle"}),
+        ([0, 0], [1, 2], {"scale"}),
+        ([10, 0], [1, 2], {"angle", "scale"}),
+    ):
+        drawn = {name for name, *_ in plots(posed_census(angles, scales), COLOUR)}
+        assert drawn - {"objects in an image", "height over width", "area"} == names
+        assert bool(roses(posed_census(angles, scales))) == ("angle" in names)
+        assert bool(size_sparks(posed_census(angles, scales))) == ("scale" in names)
+    assert roses(census_of(np.full((2, 2), 4))) == size_sparks(census_of(np.full((2, 2), 4))) == []
+
+
+@given(angles=st.lists(st.floats(0, 359.9), min_size=1, max_size=50))
+def test_petals_point_where_objects_do_and_their_areas_are_their_numbers(angles: list[float]) -> None:
+    counts = np.bincount(np.round(np.array(angles) / 15).astype(int) % 24, minlength=24)
+    petals = re.findall(r'd="M0 0L(\S+) (\S+)A(\S+) \S+ 0 0 0 (\S+) (\S+)Z"', large_rose(counts))
+    assert len(petals) == np.count_nonzero(counts)
+    for at, petal in zip(np.flatnonzero(counts), petals, strict=True):
+        x, y, length, right, down = map(float, petal)
+        assert length**2 / (HEIGHT / 2 - ROSE) ** 2 == pytest.approx(counts[at] / counts.max(), abs=0.02)
+        way = np.array([x + right, y + down])
+        wanted = [math.cos(math.radians(15 * at)), -math.sin(math.radians(15 * at))]
+        np.testing.assert_allclose(way / np.linalg.norm(way), wanted, atol=0.05)

@@ -51,6 +51,27 @@ def test_what_a_format_cannot_write_is_no_record(change: dict[str, Any]) -> None
         check_record(record)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"angle": math.nan},
+        {"scale": 0.0},
+        {"mirrored": 1},
+        {"scale": ...},
+        {"position": [0.5, 1e12]},
+        {"position": [0.5]},
+    ],
+)
+def test_what_is_in_no_pose_is_no_record(change: dict[str, Any]) -> None:
+    _, made = random_records(3, poses=True)
+    record = next(record for record in made if record["objects"])
+    check_record(record)
+    thing = {**record["objects"][0], **change}
+    record["objects"][0] = {name: value for name, value in thing.items() if value is not ...}
+    with pytest.raises(ValueError, match="has an object that is none"):
+        check_record(record)
+
+
 def test_a_line_is_a_decomposition_with_masks_and_names(tmp_path: Path) -> None:
     pytest.importorskip("pycocotools")
     decode = importlib.import_module("pycocotools.mask").decode

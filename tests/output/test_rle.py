@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from pcdnet.output.rle import decode, encode
+from pcdnet.output.rle import corners, decode, encode
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
 masks = pytest.importorskip("pycocotools.mask")
@@ -61,6 +61,17 @@ def test_strings_are_read_back_as_the_masks_that_they_were(
     for image, words in zip(labels, encode(labels, [objects] * len(labels)), strict=True):
         for n, word in enumerate(words):
             np.testing.assert_array_equal(decode(word, (shape[1], shape[2])), image == n + 1)
+
+
+@given(st.data(), array_shapes(min_dims=2, max_dims=2, max_side=9))
+def test_all_pixels_lie_between_the_corners(data: st.DataObject, shape: tuple[int, int]) -> None:
+    mask = data.draw(arrays(np.int32, shape, elements=st.integers(0, 1)))
+    pixels, found = np.argwhere(mask), corners(encode(mask[None], [1])[0][0], shape)
+    assert set(map(tuple, found.tolist())) <= set(map(tuple, pixels.tolist()))
+    assert len(found) > 0 or len(pixels) == 0
+    for angle in np.linspace(0, 2 * np.pi, 17) if len(pixels) else ():
+        way = np.array([np.cos(angle), np.sin(angle)])
+        assert (found @ way).max() == pytest.approx((pixels @ way).max())
 
 
 @pytest.mark.parametrize("size", [(3, 70_000), (70_000, 3)])

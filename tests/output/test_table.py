@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pcdnet.output.table import COLUMNS, write_csv, write_parquet
+from pcdnet.output.table import COLUMNS, POSE_COLUMNS, write_csv, write_parquet
 from tests.output.found import COLOURS, NAMES, random_records, results
 
 
@@ -57,3 +57,20 @@ def test_no_object_makes_an_empty_table(tmp_path: Path) -> None:
     write_parquet(results([], 1), tmp_path)
     assert (tmp_path / "objects.csv").read_text().splitlines() == [",".join([*COLUMNS, "grey"])]
     assert parquet.read_table(tmp_path / "objects.parquet").num_rows == 0
+
+
+def test_poses_have_columns_of_their_own(tmp_path: Path) -> None:
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    found, made = random_records(10, poses=True)
+    write_csv(results(made), tmp_path)
+    write_parquet(results(made), tmp_path)
+    with (tmp_path / "objects.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    table = parquet.read_table(tmp_path / "objects.parquet")
+    assert table.column_names == list(rows[0]) == [*COLUMNS, *POSE_COLUMNS, "red", "green", "blue"]
+    things = [thing for one in found for thing in one.objects]
+    for row, typed, thing in zip(rows, table.to_pylist(), things, strict=True):
+        pose = thing.position[0], thing.position[1], thing.angle, thing.scale, thing.mirrored
+        assert tuple(typed[name] for name in ("top", "left", *POSE_COLUMNS)) == pose
+        assert tuple(float(row[name]) for name in ("top", "left", "angle", "scale")) == pose[:4]
+        assert row["mirrored"] == str(thing.mirrored)

@@ -274,7 +274,7 @@ class PCDNet(Engine):
         pixels = None if image is None else self._batch(np.asarray(image))[0]
         own = self._own_background(decomposition, pixels)
         bank, config, seen = self.weights().clamped(), self.config, self.where_seen()
-        return recompose(bank, decomposition, pixels, own, config.channels, seen, config.labels)
+        return recompose(bank, decomposition, pixels, own, config.channels, seen, config.labels, config)
 
     def _own_background(
         self, decomposition: Decomposition, image: Float[Tensor, "C H W"] | None

@@ -9,13 +9,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pcdnet.config import Labels
+from pcdnet.config import Labels, ModelConfig
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.composition import OPAQUE, changed
 from pcdnet.model.evidence import error_fall, occluded
 from pcdnet.model.geometry import Geometry
+from pcdnet.model.posed import Pose, check_pose, posed_place, posed_sprite, poses_of
 
 
 @torch.no_grad()
@@ -27,18 +28,21 @@ def recompose(
     channels: int,
     seen: Float[Tensor, "1 H W"] | None = None,
     labelled: Labels = "mask",
+    config: ModelConfig | None = None,
 ) -> Decomposition:
     """The scene with its labels, its picture and, for a given image, its errors; see `PCDNet.recompose`.
 
     Objects are painted one by one, so memory goes with the picture and not with how many they are.
 
     `own` is the scene's background where it is not the bank's; objects are seen where `seen` is 1 alone. For `labelled`
-    see the model's `labels`.
+    see the model's `labels`; `config` is the model's where its objects have poses.
     """
-    _check(bank, scene, image, own, channels)
+    if config is not None and config.posed and not scene.posed:
+        scene = scene.with_poses(scene.poses)
+    _check(bank, scene, image, own, channels, config)
     (H, W), like = scene.instances.shape, bank.masks
     background = bank.behind(like.new_zeros(channels, H, W)) if own is None else own
-    stamps = _Stamps.of(bank, scene)
+    stamps = _Stamps.of(bank, scene, config)
     picture, labels = background.permute(1, 2, 0).clone(), torch.zeros(H, W, dtype=torch.int32, device=like.device)
     for n in reversed(range(len(scene))):
         part, mask, texture = stamps.nth(n)
@@ -71,24 +75,27 @@ class _Stamps:
     bank: PrototypeBank
     size: tuple[int, int]
     prototype: list[int]
-    position: list[list[int]]
+    pose: list[Pose]
     colour: Float[Tensor, "N C"]
+    config: ModelConfig | None
 
     @staticmethod
-    def of(bank: PrototypeBank, scene: Decomposition) -> _Stamps:
+    def of(bank: PrototypeBank, scene: Decomposition, config: ModelConfig | None) -> _Stamps:
         """Those of a scene that was checked."""
         size = scene.instances.shape[0], scene.instances.shape[1]
         colour = torch.from_numpy(scene.colours).to(bank.masks)
-        return _Stamps(bank, size, scene.prototype_ids.tolist(), scene.positions.tolist(), colour)
+        return _Stamps(bank, size, scene.prototype_ids.tolist(), poses_of(scene), colour, config)
 
     def nth(self, n: int) -> tuple[tuple[slice, slice], Float[Tensor, "h w 1"], Float[Tensor, "h w C"]]:
         """Where the n-th object lies in the picture, and the part of its mask and of its paint that lies there."""
+        p = self.prototype[n]
+        sprite = posed_sprite(self.bank.prototypes[p], self.bank.masks[p], self.pose[n], self.config)
         row, column = (
             (max(0, at), min(at + side, end), at)
-            for at, side, end in zip(self.position[n], self.bank.frame, self.size, strict=True)
+            for at, side, end in zip((sprite.row, sprite.column), sprite.mask.shape, self.size, strict=True)
         )
         inside = slice(row[0] - row[2], row[1] - row[2]), slice(column[0] - column[2], column[1] - column[2])
-        T, M = (each[self.prototype[n]][inside][..., None] for each in (self.bank.prototypes, self.bank.masks))
+        T, M = (each[inside][..., None] for each in (sprite.prototype, sprite.mask))
         return (slice(*row[:2]), slice(*column[:2])), M, T * self.colour[n]
 
 
@@ -110,7 +117,14 @@ def _error_reductions(
     return reductions.float().cpu()
 
 
-def _check(bank: PrototypeBank, scene: Decomposition, image: Tensor | None, own: Tensor | None, channels: int) -> None:
+def _check(
+    bank: PrototypeBank,
+    scene: Decomposition,
+    image: Tensor | None,
+    own: Tensor | None,
+    channels: int,
+    config: ModelConfig | None,
+) -> None:
     """Refuse a scene that cannot be painted."""
     behind = bank.background if own is None else own
     (H, W), P = scene.instances.shape, len(bank.prototypes)
@@ -119,8 +133,11 @@ def _check(bank: PrototypeBank, scene: Decomposition, image: Tensor | None, own:
             raise PcdnetError(f"the {what} of {size[0]}x{size[1]} does not fit a scene of {H}x{W}; make them equal")
     if scene.colours.shape[1] != channels:
         raise PcdnetError(f"objects have {scene.colours.shape[1]} colour values; give {channels}, one a channel")
-    for n, (p, (row, column)) in enumerate(zip(scene.prototype_ids.tolist(), scene.positions.tolist(), strict=True)):
+    for n, (p, pose) in enumerate(zip(scene.prototype_ids.tolist(), poses_of(scene), strict=True)):
         if not 0 <= p < P:
             raise PcdnetError(f"object {n} is of prototype {p}; use a number of 0 to {P - 1}")
-        if not Geometry.touching((H, W), bank.frame).admits(row, column):
-            raise PcdnetError(f"object {n} at row {row}, column {column} is outside a picture of {H}x{W}; move it back")
+        check_pose(n, pose, bank.frame, (H, W), config)
+        row, column, frame = posed_place(bank.frame, pose, config)
+        if not Geometry.touching((H, W), frame).admits(row, column):
+            place = f"row {pose.row}, column {pose.column}"
+            raise PcdnetError(f"object {n} at {place} is outside a picture of {H}x{W}; move it back")

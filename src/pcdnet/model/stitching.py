@@ -10,18 +10,24 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Float32, Int, Int32
 from scipy.spatial import cKDTree
 
+from pcdnet.config import ModelConfig
 from pcdnet.model.composition import OPAQUE
+from pcdnet.model.posed import Pose, posed_sprite
 
 SAME = 0.5
 """Objects that two tiles found are the same if their boxes share so much of what they cover together."""
 NEAR = 0.25
 """Objects whose middle is outside of the core by at most this share of their sides may be of the core all the same."""
+
+KEPT = 4096
+"""Posed objects that are held ready to be painted again."""
 
 Look = Callable[[int, int, tuple[int, int]], Float32[np.ndarray, "h w C"]]
 """Shows the part of a picture that begins at a row and a column and has a size."""
@@ -39,21 +45,41 @@ class Found:
     """The tile that they were found in."""
     rank: Int[np.ndarray, "n"]
     """How far from the front they are among the objects of that tile."""
+    pose: Float32[np.ndarray, "n 5"] | None = None
+    """Angle, scale, 1 for a mirror image, and how much further down and right than their positions they lie; positions
+    are then those of upright frames. None where the model has no poses."""
 
     @staticmethod
-    def room(count: int, channels: int) -> Found:
+    def room(count: int, channels: int, *, posed: bool = False) -> Found:
         """Room for so many objects, to be filled."""
         prototype, tile, rank = np.zeros((3, count), np.int64)
         position, colour = np.zeros((count, 2), np.int64), np.zeros((count, channels), np.float32)
-        return Found(prototype, position, colour, np.zeros(count, np.float32), tile, rank)
+        pose = np.zeros((count, 5), np.float32) if posed else None
+        return Found(prototype, position, colour, np.zeros(count, np.float32), tile, rank, pose)
+
+    def pose_of(self, n: int) -> Pose:
+        """Where the n-th object lies, and how."""
+        assert self.pose is not None
+        (row, column), (angle, scale, mirrored, down, right) = self.position[n].tolist(), self.pose[n].tolist()
+        return Pose(row + down, column + right, angle, scale, mirrored > 0)
 
     def __len__(self) -> int:
         return len(self.prototype)
 
     def part(self, which: Int[np.ndarray, "m"] | Bool[np.ndarray, "n"]) -> Found:
         """Some of them, in the order given."""
-        names = self.__dataclass_fields__
-        return Found(*(getattr(self, name)[which] for name in names))
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return Found(**{name: None if each is None else each[which] for name, each in values.items()})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stamp:
+    """What is painted of an object: grey values and mask, and where they lie in the picture."""
+
+    row: int
+    column: int
+    prototype: Float32[np.ndarray, "y x"]
+    mask: Float32[np.ndarray, "y x"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,9 +90,14 @@ class Stamps:
     masks: Float32[np.ndarray, "P h w"]
     boxes: Int[np.ndarray, "P 4"]
     """Top, left, height and width of every mask in its frame."""
+    config: ModelConfig | None = None
+    """That of a model whose objects have poses."""
+    _kept: dict[tuple[int, Pose], _Stamp] = field(default_factory=dict)
 
     def places(self, found: Found) -> Int[np.ndarray, "n 4"]:
-        """Top, left, height and width of objects in the picture."""
+        """Top, left, height and width of objects in the picture; of what is opaque where they have poses."""
+        if found.pose is not None:
+            return np.array([_opaque(self._stamp(found, n)) for n in range(len(found))], np.int64).reshape(-1, 4)
         boxes = self.boxes[found.prototype]
         return np.concatenate([found.position + boxes[:, :2], boxes[:, 2:]], axis=1)
 
@@ -79,21 +110,47 @@ class Stamps:
         labels: Int32[np.ndarray, "H W"] | None = None,
     ) -> None:
         """Paint an object over a part of the picture that begins at a corner, and write n + 1 where it is opaque."""
-        p, shown = found.prototype[n], picture if labels is None else labels
+        stamp, shown = self._stamp(found, n), picture if labels is None else labels
         assert shown is not None
-        top, left, h, w = self.boxes[p].tolist()
-        row, column = (found.position[n] + (top, left) - corner).tolist()
+        (row, column), (h, w) = (stamp.row - corner[0], stamp.column - corner[1]), stamp.mask.shape
         up, down = max(0, -row), min(h, shown.shape[0] - row)
         start, stop = max(0, -column), min(w, shown.shape[1] - column)
         if up >= down or start >= stop:
             return
-        inside = (p, slice(top + up, top + down), slice(left + start, left + stop))
-        where, mask = (slice(row + up, row + down), slice(column + start, column + stop)), self.masks[inside]
+        inside = slice(up, down), slice(start, stop)
+        where, mask = (slice(row + up, row + down), slice(column + start, column + stop)), stamp.mask[inside]
         if picture is not None:
-            texture = self.prototypes[inside][..., None] * found.colour[n]
+            texture = stamp.prototype[inside][..., None] * found.colour[n]
             picture[where] += mask[..., None] * (texture - picture[where])
         if labels is not None:
             labels[where][mask > OPAQUE] = n + 1
+
+    def _stamp(self, found: Found, n: int) -> _Stamp:
+        """What is painted of an object; what was resampled for it is kept for a while."""
+        p = int(found.prototype[n])
+        if found.pose is None:
+            top, left, h, w = self.boxes[p].tolist()
+            row, column = (found.position[n] + (top, left)).tolist()
+            inside = p, slice(top, top + h), slice(left, left + w)
+            return _Stamp(row, column, self.prototypes[inside], self.masks[inside])
+        key = p, found.pose_of(n)
+        if key not in self._kept:
+            if len(self._kept) >= KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            layers = torch.from_numpy(self.prototypes[p]), torch.from_numpy(self.masks[p])
+            sprite = posed_sprite(layers[0], layers[1], key[1], self.config)
+            self._kept[key] = _Stamp(sprite.row, sprite.column, sprite.prototype.numpy(), sprite.mask.numpy())
+        return self._kept[key]
+
+
+def _opaque(stamp: _Stamp) -> tuple[int, int, int, int]:
+    """Top, left, height and width of the opaque pixels in the picture; of all where none is."""
+    opaque = stamp.mask > OPAQUE
+    if not opaque.any():
+        return stamp.row, stamp.column, *stamp.mask.shape
+    rows, columns = np.flatnonzero(opaque.any(axis=1)), np.flatnonzero(opaque.any(axis=0))
+    top, left = int(rows[0]), int(columns[0])
+    return stamp.row + top, stamp.column + left, int(rows[-1]) + 1 - top, int(columns[-1]) + 1 - left
 
 
 def stitch(

@@ -12,7 +12,7 @@ from math import ceil
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Int
+from jaxtyping import Bool, Float, Float32, Int, Int32
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -24,6 +24,7 @@ from pcdnet.model.composition import changed
 from pcdnet.model.engine import Engine
 from pcdnet.model.geometry import Pieces
 from pcdnet.model.plan import SearchPlan
+from pcdnet.model.posed import frame_corner, poses_frame
 from pcdnet.model.stitching import Found, Stamps, error_of, painted, stitch
 
 WHOLE = 512
@@ -62,7 +63,7 @@ class Tiling:
             return None
         if max(size) <= WHOLE if learned is None else size[0] * size[1] <= learned[0] * learned[1]:
             return None
-        frame = engine.weights().clamped().tight()[0].frame
+        frame = poses_frame(engine.weights().clamped().tight()[0].frame, engine.config)
         sides = [_side(engine.config, frame[axis], learned, axis) for axis in (0, 1)]
         rows, columns = (
             Pieces.spread(length, side, ceil(2 * REACH * frame[axis]))
@@ -105,7 +106,8 @@ def decompose_tiles(
 
     `background` keeps what is behind the objects, where the model makes it for each picture.
     """
-    whole = _Whole(engine, picture, tiling, engine.tile_plan(tiling.size, tiling.config))
+    plan = engine.tile_plan(tiling.size, tiling.config)
+    whole = _Whole(engine, picture, tiling, plan, _stamps(plan))
     (H, W), C = picture.shape[:2], engine.config.channels
     surface = whole.surface() if engine.config.background == "plain" else None
     found = whole.found(surface, refined and surface is None)
@@ -123,9 +125,9 @@ def decompose_tiles(
     painted(found, whole.stamps, made, labels)
     if by_change:
         labels *= changed(made, behind, 2)
-    return Decomposition(
+    decomposition = Decomposition(
         prototype_ids=found.prototype.astype(np.int32),
-        positions=found.position.astype(np.int32),
+        positions=_positions(found),
         colours=found.colour,
         error_reductions=found.error_reduction,
         instances=labels,
@@ -134,6 +136,21 @@ def decompose_tiles(
         name=name,
         background=behind if background and surface is not None else None,
     )
+    return decomposition if found.pose is None else decomposition.with_poses(found.pose[:, :3])
+
+
+def _positions(found: Found) -> Int32[np.ndarray, "n 2"] | Float32[np.ndarray, "n 2"]:
+    """Where the upright frames of objects begin; at whole pixels if all do."""
+    if found.pose is None or not found.pose[:, 3:].any():
+        return found.position.astype(np.int32)
+    return np.asarray(found.position + found.pose[:, 3:], np.float32)
+
+
+def _stamps(plan: SearchPlan) -> Stamps:
+    """The prototypes, to be painted."""
+    bank, boxes = plan.bank.to_numpy(), plan.boxes.clone()
+    boxes[:, :2] += plan.offset
+    return Stamps(bank.prototypes, bank.masks, boxes.cpu().numpy(), plan.config)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,13 +161,7 @@ class _Whole:
     picture: NDArray[np.generic]
     tiling: Tiling
     plan: SearchPlan
-
-    @property
-    def stamps(self) -> Stamps:
-        """The prototypes, to be painted."""
-        bank, boxes = self.plan.bank.to_numpy(), self.plan.boxes.clone()
-        boxes[:, :2] += self.plan.offset
-        return Stamps(bank.prototypes, bank.masks, boxes.cpu().numpy())
+    stamps: Stamps
 
     def look(self, row: int, column: int, size: tuple[int, int]) -> Float32[np.ndarray, "h w C"]:
         """A part of the picture, as values from 0 to 1."""
@@ -207,7 +218,8 @@ class _Whole:
         """The objects of every tile."""
         (h, w), corners, C = self.tiling.size, self.tiling.corners, self.engine.config.channels
         # Room for all is taken at once: many small results would keep large ones' memory from being used again.
-        found, count = Found.room(len(corners) * self.tiling.config.max_objects, C), 0
+        posed = self.plan.config.posed
+        found, count = Found.room(len(corners) * self.tiling.config.max_objects, C, posed=posed), 0
         at_once = max(1, AT_ONCE // (h * w))
         for start in range(0, len(corners), at_once):
             some = corners[start : start + at_once]
@@ -220,6 +232,9 @@ class _Whole:
                 found.prototype[place] = where.prototype[b, :n].numpy()
                 found.position[place] = torch.stack([where.row[b, :n], where.column[b, :n]], dim=1).numpy()
                 found.position[place] += corner
+                if found.pose is not None:
+                    found.position[place] += frame_corner(self.plan.bank.frame, self.plan.config)
+                    found.pose[place] = where.pose[b, :n].float().numpy()
                 found.colour[place] = where.colour[b, :n].float().numpy()
                 found.error_reduction[place] = where.error_reduction[b, :n].float().numpy()
                 found.tile[place], found.rank[place] = start + b, np.arange(n)

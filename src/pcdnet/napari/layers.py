@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from pcdnet.colours import prototype_colours
-from pcdnet.decomposition import BankArrays
+from pcdnet.decomposition import POSE, BankArrays
 from pcdnet.errors import PcdnetError
 from pcdnet.output.record import Record
 from pcdnet.output.rle import decode
@@ -69,6 +69,7 @@ def _about(record: Record, thing: dict[str, Any]) -> dict[str, Any]:
         "prototype": thing["prototype"],
         "label": thing["depth"] + 1,
         "error_reduction": thing["gain"],
+        **{name: thing[name] for name in POSE if name in thing},
     }
 
 
@@ -78,7 +79,7 @@ def _boxes(corners: Sequence[Float[np.ndarray, "4 d"]], about: Sequence[dict[str
         colours = prototype_colours(np.array([each["prototype"] for each in about])) / 255
         options["shape_type"] = "rectangle"
         options["edge_color"] = np.concatenate([colours, np.ones((len(colours), 1))], axis=1)
-        options["features"] = {key: [each[key] for each in about] for key in about[0]}
+        options["features"] = {key: [each.get(key) for each in about] for key in about[0]}
         options["text"] = {"string": "{kind}", "size": 8, "anchor": "upper_left", "color": "white"}
     return list(corners), options, "shapes"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int64, UInt8
+from jaxtyping import Bool, Float, Int64, UInt8
 
 from pcdnet.colours import as_hex, colour_words
 from pcdnet.decomposition import BankArrays, Decomposition
@@ -20,8 +20,52 @@ COLOURS = 6
 NEAR = 0.2
 """Colours nearer than this, in a cube of side 1, count as one."""
 
+SECTORS = 24
+"""Directions in which angles are counted."""
+
 UsualColour = tuple[UInt8[np.ndarray, "3"], float]
 """A colour, and the share of the objects that have it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Poses:
+    """How some objects are turned, scaled and mirrored."""
+
+    angles: Float[np.ndarray, "n"]
+    """Degrees counter-clockwise."""
+    scales: Float[np.ndarray, "n"]
+    """Factors on the prototypes."""
+    mirrored: Bool[np.ndarray, "n"]
+
+    @property
+    def turned(self) -> bool:
+        """Whether any object is turned."""
+        return bool(self.angles.any())
+
+    @property
+    def scaled(self) -> bool:
+        """Whether any has another size than its prototype."""
+        return bool((self.scales != 1).any())
+
+    @property
+    def directions(self) -> Int64[np.ndarray, "sectors"]:
+        """How many objects are turned in each of some directions, of which the first is around 0."""
+        sectors = np.round(self.angles * SECTORS / 360).astype(np.int64) % SECTORS
+        return np.bincount(sectors, minlength=SECTORS).astype(np.int64)
+
+    @property
+    def percents(self) -> Int64[np.ndarray, "n"]:
+        """The sizes in per cent of the prototypes'."""
+        return np.round(100 * self.scales).astype(np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers in short, ready for JSON."""
+        mirrored = float(self.mirrored.mean()) if len(self.mirrored) else 0.0
+        return {"directions": self.directions.tolist(), "scale": _spread(self.scales), "mirrored": round(mirrored, 4)}
+
+    def part(self, which: Bool[np.ndarray, "n"]) -> Poses:
+        """Those of some of the objects."""
+        return Poses(angles=self.angles[which], scales=self.scales[which], mirrored=self.mirrored[which])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -38,6 +82,8 @@ class Counted:
     """How many pixels are seen of each of them."""
     colours: Sequence[UsualColour] = ()
     """The usual colours with their shares, most frequent first."""
+    poses: Poses | None = None
+    """Their poses; None where the model has none."""
 
     @property
     def objects(self) -> int:
@@ -58,6 +104,7 @@ class Counted:
             "width": width,
             "area": _spread(self.areas),
             "colours": [{"word": word, "hex": as_hex(c), "share": round(share, 4)} for word, (c, share) in usual],
+            **({} if self.poses is None else {"poses": self.poses.to_dict()}),
         }
 
 
@@ -75,7 +122,7 @@ class Census:
     def to_dict(self) -> dict[str, Any]:
         """The numbers in short, ready for JSON."""
         total = self.everything.to_dict()
-        names = "objects", "per_image", "height", "width", "area"
+        names = "objects", "per_image", "height", "width", "area", *(["poses"] if "poses" in total else [])
         return {
             "images": self.images,
             **{name: total[name] for name in names},
@@ -97,10 +144,10 @@ def census(found: Sequence[Decomposition], kinds: Kinds, bank: BankArrays) -> Ce
     sizes = np.concatenate([np.zeros((0, 2), np.int64), *map(_sizes, found)])
     paints = [scene.colours * brightness(bank)[scene.prototype_ids, None] for scene in found]
     colours = np.concatenate([np.zeros((0, channels)), *paints])
-    seen = areas > 0
+    seen, poses = areas > 0, _poses(found)
     return Census(
         images=len(found),
-        everything=Counted(kind=None, counts=counts.sum(axis=1), sizes=sizes[seen], areas=areas[seen]),
+        everything=Counted(kind=None, counts=counts.sum(axis=1), sizes=sizes[seen], areas=areas[seen], poses=poses),
         kinds=tuple(
             Counted(
                 kind=one,
@@ -108,6 +155,7 @@ def census(found: Sequence[Decomposition], kinds: Kinds, bank: BankArrays) -> Ce
                 sizes=sizes[seen & (kind == one.id)],
                 areas=areas[seen & (kind == one.id)],
                 colours=usual_colours(colours[kind == one.id]),
+                poses=None if poses is None else poses.part(kind == one.id),
             )
             for one in kinds
             if not kinds.names.hidden.issuperset(one.prototypes)
@@ -135,6 +183,13 @@ def usual_colours(colours: Float[np.ndarray, "n C"]) -> list[UsualColour]:
     return sorted(usual, key=lambda pair: -pair[1])
 
 
+def _poses(found: Sequence[Decomposition]) -> Poses | None:
+    if not any(scene.posed for scene in found):
+        return None
+    angles, scales, mirrored = np.concatenate([scene.poses for scene in found]).T
+    return Poses(angles=angles, scales=scales, mirrored=mirrored > 0)
+
+
 def _areas(scene: Decomposition) -> Int64[np.ndarray, "n"]:
     return np.bincount(scene.instances.ravel(), minlength=len(scene) + 1)[1:].astype(np.int64)
 
@@ -144,7 +199,7 @@ def _sizes(scene: Decomposition) -> Int64[np.ndarray, "n 2"]:
     return np.array([(0, 0) if box is None else box[2:] for box in boxes], np.int64).reshape(-1, 2)
 
 
-def _spread(values: Int64[np.ndarray, "n"]) -> dict[str, float] | None:
+def _spread(values: Int64[np.ndarray, "n"] | Float[np.ndarray, "n"]) -> dict[str, float] | None:
     """Mean, median, and the range with a tenth of the values beyond each end; None of no value."""
     if len(values) == 0:
         return None

@@ -2,6 +2,7 @@
 
 `coco.json` is a data set: images, annotations, and kinds as categories, from 1. `coco_results.json` is the list
 that `COCO.loadRes` takes, to be scored against a ground truth. Objects that others hide entirely are in neither.
+Where objects have poses, annotations have them, too, and boxes that are turned with them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from pcdnet.decomposition import POSE
 from pcdnet.files import whole_file
-from pcdnet.output.record import Record, Results
+from pcdnet.output.record import Record, Results, turned_box
 
 FILE, RESULTS = "coco.json", "coco_results.json"
 """The names of the files."""
@@ -57,7 +59,15 @@ def _annotations(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
                     "id": number,
                     "area": thing["pixels"],
                     "iscrowd": 0,
+                    **_pose(record, thing),
                 }
+
+
+def _pose(record: Record, thing: dict[str, Any]) -> dict[str, Any]:
+    """The pose of an object, and its box as middle, width, height and angle; nothing where there are no poses."""
+    if POSE[0] not in thing:
+        return {}
+    return {**{name: thing[name] for name in POSE}, "oriented_box": list(turned_box(record, thing))}
 
 
 def write_list(file: BinaryIO, values: Iterable[dict[str, Any]]) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -136,19 +136,44 @@ def object_pictures(found: Decomposition, bank: BankArrays, *, canvas: bool) -> 
     Each is cut out or, with `canvas`, at its place in a picture as large as the image. Behind it is black or, where the
     background is not, grey, which shows dark objects and bright ones alike.
     """
-    (H, W), (h, w) = found.instances.shape, bank.masks.shape[1:]
     black = bank.background is None and found.background is None
     behind, pictures = 0.0 if black else 0.5, []
-    for prototype, (row, column), colour in zip(found.prototype_ids, found.positions, found.colours, strict=True):
-        mask = bank.masks[prototype][..., None].clip(0, 1)
-        picture = mask * bank.prototypes[prototype][..., None] * colour + (1 - mask) * behind
+    cut = tight_frame(bank.masks)
+    for ((row, column), prototype, mask), colour in zip(_placed(found, bank), found.colours, strict=True):
+        mask = mask[..., None].clip(0, 1)
+        picture = mask * prototype[..., None] * colour + (1 - mask) * behind
         if canvas:
             # Frames may hang over the border, by less than their size.
+            (H, W), (h, w) = found.instances.shape, mask.shape[:2]
             wide = np.full((H + 2 * h, W + 2 * w, picture.shape[2]), behind)
             wide[row + h : row + 2 * h, column + w : column + 2 * w] = picture
             picture = wide[h : h + H, w : w + W]
-        pictures.append(as_rgb(picture if canvas else picture[tight_frame(bank.masks)]))
+        elif found.posed:
+            picture = _padded(picture[tight_frame(mask[None, ..., 0])], bank.masks[0][cut].shape, behind)
+        else:
+            picture = picture[cut]
+        pictures.append(as_rgb(picture))
     return pictures
+
+
+def _placed(found: Decomposition, bank: BankArrays) -> Iterator[tuple[tuple[int, int], np.ndarray, np.ndarray]]:
+    """Where every object lies, with its prototype and its mask as they are painted."""
+    if found.posed or found.positions.dtype.kind == "f":
+        from pcdnet.model.posed import posed_arrays  # needs torch, which takes its time
+
+        yield from posed_arrays(bank, found)
+        return
+    for p, (row, column) in zip(found.prototype_ids.tolist(), found.positions.tolist(), strict=True):
+        yield (row, column), bank.prototypes[p], bank.masks[p]
+
+
+def _padded(picture: Float[np.ndarray, "y x C"], like: tuple[int, ...], behind: float) -> Float[np.ndarray, "h w C"]:
+    """A picture in the middle of one with the proportions of another, as all are shown in panels of one size."""
+    y, x = picture.shape[:2]
+    height, width = max(y, round(x * like[0] / like[1])), max(x, round(y * like[1] / like[0]))
+    top, left = (height - y) // 2, (width - x) // 2
+    room = ((top, height - y - top), (left, width - x - left), (0, 0))
+    return np.pad(picture, room, constant_values=behind)
 
 
 def tight_frame(masks: Float[np.ndarray, "P h w"]) -> tuple[slice, slice]:

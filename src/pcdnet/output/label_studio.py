@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+from pcdnet.decomposition import POSE
 from pcdnet.files import whole_file
 from pcdnet.kinds import Kinds
 from pcdnet.output.coco import write_list
-from pcdnet.output.record import Record, Results
+from pcdnet.output.record import Record, Results, turned_box
 
 TASKS, INTERFACE = "label_studio.json", "label_studio.xml"
 """The names of the files."""
@@ -46,13 +47,16 @@ def _tasks(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
     """A task an image; places are in per cent of its sides."""
     for number, record in enumerate(records, start=1):
         seen = [thing for thing in record["objects"] if thing["box"] is not None]
-        found = [_region(f"{number}-{n}", thing, record["size"]) for n, thing in enumerate(seen, start=1)]
+        found = [_region(f"{number}-{n}", thing, record) for n, thing in enumerate(seen, start=1)]
         prediction = {"model_version": "pcdnet", "result": found}
         yield {"id": number, "data": {IMAGE: record["name"]}, "predictions": [prediction]}
 
 
-def _region(name: str, thing: dict[str, Any], size: list[int]) -> dict[str, Any]:
-    (H, W), (top, left, height, width) = size, thing["box"]
+def _region(name: str, thing: dict[str, Any], record: Record) -> dict[str, Any]:
+    (H, W), (top, left, height, width), rotation = record["size"], thing["box"], 0.0
+    if thing.get(POSE[0]):  # a rectangle is turned around its upper left corner, clockwise
+        box = turned_box(record, thing)
+        (left, top), width, height, rotation = box.corner, box.width, box.height, -box.angle % 360
     return {
         "id": name,
         "type": "rectanglelabels",
@@ -66,7 +70,7 @@ def _region(name: str, thing: dict[str, Any], size: list[int]) -> dict[str, Any]
             "y": 100 * top / H,
             "width": 100 * width / W,
             "height": 100 * height / H,
-            "rotation": 0,
+            "rotation": rotation or 0,
             "rectanglelabels": [thing["name"]],
         },
         "meta": {"text": [f"prototype {thing['prototype']}", f"error reduction {json.dumps(thing['gain'])}"]},

@@ -21,7 +21,7 @@ from pcdnet.files import whole_file
 from pcdnet.names import Names
 from pcdnet.output.curves import learning_curves
 from pcdnet.output.figures import LAYERS, SMALL, object_pictures, panels
-from pcdnet.output.plots import plots, sparks
+from pcdnet.output.plots import plots, roses, size_sparks, sparks
 from pcdnet.output.scores import known_scores
 from pcdnet.training.events import in_words, listed
 
@@ -194,6 +194,8 @@ def render(page: Page) -> str:
         gallery=list(_gallery(page, first)),
         kinds=[_kind(page.bank, *pair) for pair in zip(page.census.kinds, kinds, strict=True)],
         sparks=sparks(page.census),
+        roses=roses(page.census),
+        size_sparks=size_sparks(page.census),
         plots=list(plots(page.census, kinds)),
     )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pcdnet.decomposition import FORMAT as RECORD_FORMAT
+from pcdnet.decomposition import POSE
 from pcdnet.errors import PcdnetError
 from pcdnet.files import whole_file
 from pcdnet.output.record import Record
@@ -50,7 +51,8 @@ def write_part(path: Path, records: Sequence[Record], label: Label) -> None:
     """Write a part, whole or not at all."""
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     words = json.dumps({"format": FORMAT, **asdict(label)})
-    schema = _schema().with_metadata({_SEAL: words.encode()})
+    posed = any(POSE[0] in thing for record in records for thing in record["objects"])
+    schema = _schema(posed=posed).with_metadata({_SEAL: words.encode()})
     table = arrow.Table.from_pylist([_row(record) for record in records], schema=schema)
     with whole_file(path, shared=True) as file:
         parquet.write_table(table, file, write_page_checksum=True)
@@ -90,14 +92,15 @@ def records_of(path: Path) -> Iterator[Record]:
         raise PcdnetError(f"{path} is damaged ({reason}); delete it, and the same command makes it anew") from None
 
 
-def _schema() -> Any:
-    """The columns of a part."""
+def _schema(*, posed: bool) -> Any:
+    """The columns of a part; objects that have poses may lie at fractions of a pixel."""
     arrow = import_module("pyarrow")
     whole, real, text = arrow.int32(), arrow.float64(), arrow.string()
     thing = arrow.struct(
         {
             "prototype": whole,
-            "position": arrow.list_(whole),
+            "position": arrow.list_(real if posed else whole),
+            **(dict(zip(POSE, (real, real, arrow.bool_()), strict=True)) if posed else {}),
             "colour": arrow.list_(real),
             "depth": whole,
             "gain": real,
@@ -121,5 +124,6 @@ def _record(row: dict[str, Any]) -> Record:
     size = [row["height"], row["width"]]
     for thing in row["objects"]:
         thing["mask"] = {"size": size, "counts": thing["mask"]}
+        thing["position"] = [int(at) if at == int(at) else at for at in thing["position"]]
     words = {"size": size, "error": row["error"], "objects": row["objects"]}
     return {"format": RECORD_FORMAT, "name": row["name"], **words}

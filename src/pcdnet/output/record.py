@@ -15,11 +15,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pcdnet.decomposition import Decomposition
+from pcdnet.decomposition import POSE, Decomposition
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.files import whole_file
 from pcdnet.kinds import Kinds
-from pcdnet.output.rle import encode
+from pcdnet.output.rle import corners, encode
+from pcdnet.turning import OrientedBox, oriented_box
 
 FILE = "decompositions.jsonl"
 """The name of the file of all records."""
@@ -39,6 +40,12 @@ class Results:
     """The kinds of the objects."""
     channels: int
     """Channels of the images, and so of the colours."""
+
+    @property
+    def posed(self) -> bool:
+        """Whether objects have poses, as the first of them says; all are of one model."""
+        first: dict[str, Any] = next((record["objects"][0] for record in self.records if record["objects"]), {})
+        return POSE[0] in first
 
     def named(self) -> Iterator[Record]:
         """The records, in which every object has its kind and the kind's name, but for those of hidden prototypes."""
@@ -80,7 +87,7 @@ def _is_object(thing: dict[str, Any]) -> bool:
     return (
         _whole([thing.get(name) for name in ("prototype", "depth", "pixels")], 3)
         and min(thing["prototype"], thing["depth"], thing["pixels"]) >= 0
-        and _whole(thing.get("position"), 2)
+        and _is_placed(thing)
         and "box" in thing
         and (box is None or _whole(box, 4))
         and isinstance(colour, list)
@@ -88,6 +95,22 @@ def _is_object(thing: dict[str, Any]) -> bool:
         and isinstance(mask, dict)
         and _whole(mask.get("size"), 2)
         and isinstance(mask.get("counts"), str)
+    )
+
+
+def _is_placed(thing: dict[str, Any]) -> bool:
+    """Whether an object is somewhere, and in a pose if it is said to have one."""
+    position, pose = thing.get("position"), [thing[name] for name in POSE if name in thing]
+    if not pose:
+        return _whole(position, 2)
+    return (
+        isinstance(position, list)
+        and len(position) == 2
+        and _finite([*position, *pose[:2]])
+        and all(abs(at) < LARGEST for at in position)
+        and len(pose) == len(POSE)
+        and pose[1] > 0
+        and type(pose[2]) is bool
     )
 
 
@@ -117,6 +140,19 @@ def records(found: Sequence[Decomposition], images: Sequence[str]) -> list[Recor
             thing["mask"] = {"size": record["size"], "counts": count}
         made.append(record)
     return made
+
+
+def turned_box(record: Record, thing: dict[str, Any]) -> OrientedBox:
+    """The box around the visible pixels of an object of a record that is turned as the object is."""
+    height, width = thing["mask"]["size"]
+    try:
+        pixels = corners(thing["mask"]["counts"], (height, width))
+        if len(pixels) == 0:
+            raise ValueError("it is empty")
+    except ValueError as error:
+        cure = "do it again with ", Setting("force", True)
+        raise PcdnetError(f"{record['name']} has an object whose mask is none ({error}); ", *cure) from None
+    return oriented_box(pixels, thing[POSE[0]])
 
 
 def write_json_lines(results: Results, folder: Path) -> list[Path]:

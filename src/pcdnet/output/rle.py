@@ -37,6 +37,25 @@ def encode(instances: Int32[np.ndarray, "B H W"], counts: list[int]) -> list[lis
 
 def decode(word: str, size: tuple[int, int]) -> Bool[np.ndarray, "H W"]:
     """The mask of a string, in an image of that height and width, or a ValueError for one that is no such mask."""
+    (H, W), values = size, _runs(word, size)
+    ones = np.arange(len(values)) % 2 == 1
+    mask: Bool[np.ndarray, "H W"] = ones.repeat(values).reshape(W, H).T
+    return mask
+
+
+def corners(word: str, size: tuple[int, int]) -> Int[np.ndarray, "n 2"]:
+    """Rows and columns of pixels of a string's mask between which all others lie, without making the mask."""
+    (H, _), ends = size, _runs(word, size).cumsum()
+    first, last = ends[:-1:2], ends[1::2] - 1
+    first, last = first[first <= last], last[first <= last]
+    # Of a run over several columns also where it leaves and enters them.
+    left, right = (each[first // H < last // H] // H for each in (first, last))
+    places = np.concatenate([first, last, left * H + H - 1, (left + 1) * H, right * H - 1, right * H])
+    return np.stack([places % H, places // H], axis=1)
+
+
+def _runs(word: str, size: tuple[int, int]) -> Int[np.ndarray, "n"]:
+    """The lengths of the runs of a string, zeros and ones in turn, or a ValueError."""
     H, W = size
     digits = np.frombuffer(word.encode("ascii", errors="replace"), np.uint8).astype(np.int64) - 48
     if not len(digits) or digits.min() < 0 or digits.max() > 63 or digits[-1] >= 32:
@@ -52,9 +71,7 @@ def decode(word: str, size: tuple[int, int]) -> Bool[np.ndarray, "H W"]:
     values[1::2], values[2::2] = values[1::2].cumsum(), values[2::2].cumsum()
     if values.min() < 0 or values.max() > H * W or int(values.sum()) != H * W:
         raise ValueError(f"a mask does not have the {H}x{W} pixels of its image")
-    ones = np.arange(len(values)) % 2 == 1
-    mask: Bool[np.ndarray, "H W"] = ones.repeat(values).reshape(W, H).T
-    return mask
+    return values
 
 
 def _lengths(

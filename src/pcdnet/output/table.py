@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pcdnet.decomposition import POSE, UPRIGHT
 from pcdnet.files import whole_file
 from pcdnet.output.record import Results
 
@@ -22,7 +23,9 @@ _COLUMNS = (
     *("box_top", "box_left", "box_height", "box_width", "pixels", "gain"),
 )
 COLUMNS = {column: _TYPES.get(column, "int32") for column in _COLUMNS}
-"""The columns that every table has, with their types; the colour's follow."""
+"""The columns that every table has, with their types; those of poses, if there are any, and the colour's follow."""
+POSE_COLUMNS = dict(zip(POSE, ("float64", "float64", "bool_"), strict=True))
+"""The columns of poses; where they are, positions may be fractions."""
 
 _PIECE = 50_000  # rows of a Parquet file that are held at a time
 
@@ -32,7 +35,7 @@ def write_csv(results: Results, folder: Path) -> list[Path]:
     with whole_file(folder / CSV) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         lines = csv.writer(text, lineterminator="\n")
-        lines.writerow([*COLUMNS, *_colours(results.channels)])
+        lines.writerow([*_columns(results)])
         lines.writerows(_rows(results))
         text.detach()
     return [folder / CSV]
@@ -41,8 +44,7 @@ def write_csv(results: Results, folder: Path) -> list[Path]:
 def write_parquet(results: Results, folder: Path) -> list[Path]:
     """Write the table for pandas, Polars or DuckDB, whole or not at all; the box of a hidden object is null."""
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    kinds = {**COLUMNS, **dict.fromkeys(_colours(results.channels), "float64")}
-    schema = arrow.schema([(column, getattr(arrow, kind)()) for column, kind in kinds.items()])
+    schema = arrow.schema([(column, getattr(arrow, kind)()) for column, kind in _columns(results).items()])
     rows = _rows(results)
     with whole_file(folder / PARQUET) as file, parquet.ParquetWriter(file, schema) as writer:
         while piece := list(islice(rows, _PIECE)):
@@ -52,14 +54,19 @@ def write_parquet(results: Results, folder: Path) -> list[Path]:
     return [folder / PARQUET]
 
 
-def _colours(channels: int) -> tuple[str, ...]:
-    return ("grey",) if channels == 1 else ("red", "green", "blue")
+def _columns(results: Results) -> dict[str, str]:
+    """All columns of a table with their types, as pyarrow calls them."""
+    poses = {"top": "float64", "left": "float64", **POSE_COLUMNS} if results.posed else {}
+    colours = ("grey",) if results.channels == 1 else ("red", "green", "blue")
+    return {**COLUMNS, **poses, **dict.fromkeys(colours, "float64")}
 
 
 def _rows(results: Results) -> Iterator[list[Any]]:
+    posed = results.posed
     for record in results.named():
         image = [record["name"], *record["size"], record["error"]]
         for thing in record["objects"]:
             box = thing["box"] or [None] * 4
             who = [thing[key] for key in ("depth", "prototype", "kind", "name")]
-            yield [*image, *who, *thing["position"], *box, thing["pixels"], thing["gain"], *thing["colour"]]
+            pose = [thing.get(key, usual) for key, usual in UPRIGHT.items()] if posed else []
+            yield [*image, *who, *thing["position"], *box, thing["pixels"], thing["gain"], *pose, *thing["colour"]]

@@ -181,7 +181,7 @@ class Counting:
         return self.model.recompose(scene, self.fitted(number))
 
     def _edited_record(self, number: int, edited: Edited) -> Record:
-        things = [{"prototype": t.prototype, "position": t.position, "colour": t.colour} for t in edited.objects]
+        things = [thing.to_dict() for thing in edited.objects]
         scene = Decomposition.from_dict({"objects": things, "size": edited.size}, self.model.config.channels)
         painted = self.model.recompose(scene, self.fitted(number))
         return records([painted], [edited.name])[0]

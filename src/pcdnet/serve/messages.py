@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Shaped
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from pcdnet.config import FULL_TURN, MOST_SCALE
 from pcdnet.errors import PcdnetError
 from pcdnet.output.formats import FORMATS
 from pcdnet.serve.limits import MOST_OBJECTS, MOST_VALUES
@@ -20,6 +21,7 @@ from pcdnet.serve.refusal import Refusal
 T = TypeVar("T")
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-16, le=16)]
 Whole = Annotated[int, Field(ge=-100_000, le=100_000)]
+Place = Whole | Annotated[float, Field(allow_inf_nan=False, ge=-100_000, le=100_000)]
 
 
 class Message(BaseModel):
@@ -63,10 +65,16 @@ class Thing(Message):
 
     prototype: Annotated[int, Field(ge=0)]
     """Which prototype it is an instance of, from 0."""
-    position: tuple[Whole, Whole]
-    """Top row and left column of the prototype's frame; negative where it hangs over the border."""
+    position: tuple[Place, Place]
+    """Top row and left column of the prototype's frame, upright; negative where it hangs over the border."""
     colour: Annotated[list[Number], Field(min_length=1, max_length=3)]
     """Factor per channel on the grey prototype."""
+    angle: Annotated[float, Field(allow_inf_nan=False, ge=-FULL_TURN, le=FULL_TURN)] = 0.0
+    """By how many degrees it is turned counter-clockwise around the middle of its frame."""
+    scale: Annotated[float, Field(allow_inf_nan=False, ge=1 / MOST_SCALE, le=MOST_SCALE)] = 1.0
+    """How much larger it is than its prototype."""
+    mirrored: bool = False
+    """Whether it is a mirror image, left to right, before it is turned."""
 
 
 class Scene(Message):

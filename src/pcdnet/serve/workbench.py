@@ -30,6 +30,7 @@ from pcdnet.errors import PcdnetError
 from pcdnet.model.batch import to_batch
 from pcdnet.model.inspection import Inspection, inspect, locate
 from pcdnet.model.network import PCDNet
+from pcdnet.model.posed import Pose, posed_place
 from pcdnet.names import Names
 from pcdnet.output.figures import panels
 from pcdnet.output.formats import Format, checked_formats
@@ -192,10 +193,17 @@ class Workbench:
         if H * W > MOST_PIXELS:
             problem = f"a scene of {H}x{W} has more than {MOST_PIXELS:,} pixels"
             raise Refusal(422, f"{problem}; ask for a smaller one")
-        if (painted := painted_pixels(count, (h, w), scene.size)) > MOST_PAINTED:
+        painted = painted_pixels(count, (h, w), scene.size) + self._resampled_pixels(scene)
+        if painted > MOST_PAINTED:
             problem = f"{count} objects of {h}x{w} have more than {MOST_PAINTED:,} pixels"
             raise Refusal(422, f"{problem}; send {count * MOST_PAINTED // painted} or fewer")
         return H * W > QUICK_PIXELS or painted > QUICK_PAINTED
+
+    def _resampled_pixels(self, scene: messages.Scene) -> int:
+        """Pixels that are made for the objects of a scene that are turned, scaled or at fractions of a pixel."""
+        frame, config = self.model.config.prototype_size, self.model.config
+        poses = (Pose(*each.position, each.angle, each.scale, each.mirrored) for each in scene.objects)
+        return sum(prod(posed_place(frame, pose, config)[2]) for pose in poses if not pose.plain)
 
     def render(self, scene: messages.Scene) -> messages.Explained:
         """Paint a scene that may never have been found anywhere."""
@@ -245,7 +253,7 @@ class Workbench:
             problem = f"a scene of {scene.size[0]}x{scene.size[1]} was sent for a picture of {size[0]}x{size[1]}"
             raise Refusal(422, f"{problem}; send one of the same size")
         self.is_large_scene(scene)
-        things = tuple(Placed(each.prototype, each.position, tuple(each.colour)) for each in scene.objects)
+        things = tuple(map(_placed, scene.objects))
         edited = Edited(self.browsing.name(number), self.browsing.digest(number), (size[0], size[1]), things)
         config = self.model.config
         self.edits.keep(edited.checked(config.num_prototypes, config.channels))
@@ -338,7 +346,7 @@ class Workbench:
         self.is_large_scene(scene)
         picture = None if scene.image is None else checked(scene.image.values(), channels)
         try:
-            asked = Decomposition.from_dict(scene.model_dump(exclude={"image", "background"}), channels)
+            asked = Decomposition.from_dict(_record(scene), channels)
         except PcdnetError:
             raise PcdnetError(f"objects differ in how many colour values they have; give {channels} each") from None
         asked = dataclasses.replace(asked, background=self._behind(scene))
@@ -379,6 +387,16 @@ class Workbench:
                     np.add.at(used, self.model.decompose(self.fitted(number), refined=False).prototype_ids, 1)
         shares: list[float] = (used / max(used.sum(), 1)).tolist()
         return shares if count else None
+
+
+def _placed(thing: messages.Thing) -> Placed:
+    pose = thing.angle, thing.scale, thing.mirrored
+    return Placed(thing.prototype, thing.position, tuple(thing.colour), *pose)
+
+
+def _record(scene: messages.Scene) -> dict[str, Any]:
+    """A scene as the record that it stands for."""
+    return {"size": scene.size, "name": scene.name, "objects": [_placed(each).to_dict() for each in scene.objects]}
 
 
 def _explained(found: Decomposition, picture: UInt8[np.ndarray, "H W C"] | None) -> messages.Explained:

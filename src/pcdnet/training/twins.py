@@ -16,15 +16,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from jaxtyping import Float32
+from jaxtyping import Bool, Float32, Int64
 from scipy.signal import correlate
 
 from pcdnet.decomposition import BankArrays, Decomposition
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
+from pcdnet.model.posed import posed_place, poses_of
 from pcdnet.model.rendering import recompose
 from pcdnet.training.foreground import LEAST_CONTRAST, standing_pieces
 from pcdnet.training.reset import likeness
+from pcdnet.turning import turned
 
 ALIKE = 0.95
 """Only prototypes more alike than this can be twins: either then removes nine tenths of the error of the other."""
@@ -36,6 +38,8 @@ NEARER = 1 / 4
 """An object so far from 0 (its own prototype) and from 1 (the other) is nearer to the middle than to either."""
 TOLD = 1 / 2
 """An object counts if this share of what the prototypes differ by is seen of it, and not hidden by others."""
+FAR = 8
+"""Pixels that a turned and scaled frame may reach further than its diagonal."""
 EXCEPTIONS = 1 / 10
 """A share of the objects that is no longer an exception; a single object is one in any case."""
 
@@ -108,7 +112,7 @@ class Twins:
         other: Decomposition,
     ) -> None:
         """Add what one object says, which `other` has of another prototype."""
-        part = _window(scene, other, n, self._bank.frame)
+        part = self._window(scene, other, n)
         one, two = (self._painted(part, each) for each in (scene, other))
         alone = [self._painted(part, each, n) for each in (scene, other)]
         difference = two - one
@@ -130,25 +134,48 @@ class Twins:
         self, part: tuple[slice, slice], scene: Decomposition, only: int | None = None
     ) -> Float32[np.ndarray, "h w C"]:
         """A part of a scene, or one of its objects alone, painted without the rest."""
-        (h, w), channels = self._bank.frame, scene.colours.shape[1]
+        channels = scene.colours.shape[1]
         height, width = part[0].stop - part[0].start, part[1].stop - part[1].start
         places = scene.positions - np.array([part[0].start, part[1].start])
-        chosen = ((places > [-h, -w]) & (places < [height, width])).all(axis=1)
+        chosen = self._reaching(scene, part)
         if only is not None:
             chosen &= np.arange(len(scene)) == only
         behind = self._arrays.background if scene.background is None else scene.background
         own = np.zeros((height, width, channels), np.float32) if behind is None else np.ascontiguousarray(behind[part])
-        smaller = Decomposition(
-            prototype_ids=scene.prototype_ids[chosen],
-            positions=places[chosen].astype(np.int32),
-            colours=scene.colours[chosen],
-            error_reductions=scene.error_reductions[chosen],
+        smaller = dataclasses.replace(
+            scene.only(chosen),
+            positions=places[chosen].astype(scene.positions.dtype),
             instances=np.zeros((height, width), np.int32),
             reconstruction=np.zeros((height, width, channels), np.float32),
             error=0.0,
+            background=None,
         )
         ground = torch.from_numpy(own).permute(2, 0, 1).to(self._bank.masks)
-        return recompose(self._bank, smaller, None, ground, channels).reconstruction
+        return recompose(self._bank, smaller, None, ground, channels, config=self.model.config).reconstruction
+
+    def _reaching(self, scene: Decomposition, part: tuple[slice, slice]) -> Bool[np.ndarray, "n"]:
+        """Which objects are painted in a part of the image."""
+        start, end = np.array([(each.start, each.stop) for each in part]).T
+        away = np.zeros((len(scene), 1))
+        if scene.posed:  # as far as a frame may reach that is turned and scaled
+            away = FAR + np.ceil(scene.poses[:, 1:2] * np.hypot(*self._bank.frame))
+        near = ((scene.positions + self._bank.frame + away > start) & (scene.positions - away < end)).all(axis=1)
+        for n in np.flatnonzero(near).tolist() if scene.posed else ():
+            corner, sides = self._frame(scene, n)
+            near[n] = bool(((corner + sides > start) & (corner < end)).all())
+        return np.asarray(near)
+
+    def _frame(self, scene: Decomposition, n: int) -> tuple[Int64[np.ndarray, "2"], Int64[np.ndarray, "2"]]:
+        """Where the frame begins in which an object is painted, and its sides."""
+        row, column, sides = posed_place(self._bank.frame, poses_of(scene.only(np.array([n])))[0], self.model.config)
+        return np.array([row, column]), np.array(sides)
+
+    def _window(self, scene: Decomposition, other: Decomposition, n: int) -> tuple[slice, slice]:
+        """The part of the image in which an object may be seen in either scene."""
+        size, (one, two) = np.array(scene.instances.shape), [self._frame(each, n) for each in (scene, other)]
+        start = np.minimum(one[0], two[0]).clip(0, size - 1).tolist()
+        end = np.maximum(one[0] + one[1], two[0] + two[1]).clip(1, size).tolist()
+        return slice(start[0], end[0]), slice(start[1], end[1])
 
 
 def groups(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
@@ -173,14 +200,10 @@ def _exchanged(scene: Decomposition, n: int, prototype: int, shift: tuple[int, i
     """The scene in which an object is of another prototype."""
     kinds, positions, colours = scene.prototype_ids.copy(), scene.positions.copy(), scene.colours.copy()
     kinds[n] = prototype
-    positions[n] += np.array(shift, np.int32)
+    (angle, scaled, mirrored), way = scene.poses[n].tolist(), np.array([shift], float)
+    if scene.posed:
+        positions = positions.astype(np.float32)
+        way = turned(way, angle, scaled, mirrored=mirrored > 0)
+    positions[n] += way[0].astype(positions.dtype)
     colours[n] *= np.float32(scale)
     return dataclasses.replace(scene, prototype_ids=kinds, positions=positions, colours=colours)
-
-
-def _window(scene: Decomposition, other: Decomposition, n: int, frame: tuple[int, int]) -> tuple[slice, slice]:
-    """The part of the image in which an object may be seen in either scene."""
-    places, size = np.stack([scene.positions[n], other.positions[n]]), np.array(scene.instances.shape)
-    start = places.min(axis=0).clip(0, size - 1).tolist()
-    end = (places.max(axis=0) + frame).clip(1, size).tolist()
-    return slice(start[0], end[0]), slice(start[1], end[1])
