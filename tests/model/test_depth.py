@@ -68,7 +68,8 @@ def placed(things: list[tuple[int, int, int]]) -> Placement:
     """Things in a given order, in colours and with error reductions that mean nothing yet."""
     p, row, column = (torch.tensor([values]) for values in zip(*things, strict=True))
     shape = p.shape
-    return Placement(p, row, column, torch.ones(*shape, 3), torch.zeros(shape), torch.zeros(shape))
+    zeros = torch.zeros(shape)
+    return Placement(p, row, column, torch.ones(*shape, 3), zeros, zeros, torch.zeros(*shape, 0))
 
 
 OVERLAPS: list[list[Thing]] = [

@@ -83,7 +83,8 @@ def placement(*prototypes: list[int]) -> Placement:
     """Objects that differ in everything; EMPTY ones are at 0."""
     which = torch.tensor(prototypes)
     value = which.clamp(min=0).float()
-    return Placement(which, which.clamp(min=0) + 10, which.clamp(min=0) + 20, value[..., None], value / 2, value / 4)
+    place = which.clamp(min=0)
+    return Placement(which, place + 10, place + 20, value[..., None], value / 2, value / 4, value[..., None] / 8)
 
 
 def test_found_objects_come_in_front_of_all_the_others_in_their_order() -> None:

@@ -314,7 +314,9 @@ class Trainer:
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         health.observe(images, layers, self._sharing)
-        due = train.reset_every and step >= FIRST_RESET and step % train.reset_every == 0 and share < train.reset_until
+        # A prototype that is another one turned is told from it by its poses, not by what is left: see `turned`.
+        resets = train.reset_every if not self._config.model.posed else 0
+        due = resets and step >= FIRST_RESET and step % resets == 0 and share < train.reset_until
         if not due:
             return loss.item(), rate, ()
         events = tuple(reset_prototypes(model, optimizer, health, train, step + 1, rng)) if ranks.first else ()
