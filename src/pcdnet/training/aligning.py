@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Float, Float64, Int, Int64
 from torch import Tensor
 
 from pcdnet.model.poses.pose import ANGLE, MIRRORED
 from pcdnet.model.poses.resampling import resampled
-from pcdnet.training.looks import NEAR, Looks, turned
+from pcdnet.training.looks import STEPS_APART, Looks, turned
+
+TOGETHER = 36
+"""Poses that shapes are compared in at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,23 +31,41 @@ class Aligned:
     """How far it is from it, as `shapes.distances`."""
 
 
-def align(looks: Looks, shapes: Float[Tensor, "k 2 s s"], poses: Float[Tensor, "poses 5"]) -> Aligned:
-    """The nearest of some shapes for every blob, and the one of some poses in which it is nearest."""
-    shapes = _as_large(shapes, looks.layers.shape[-1])
-    flat, areas = looks.layers.flatten(1), shapes[:, 0].sum(dim=(1, 2))
-    squares = flat.square().sum(dim=1)
-    best = torch.full((len(flat), len(shapes)), torch.inf)
-    which = torch.zeros(len(flat), len(shapes), dtype=torch.long)
-    for number, pose in enumerate(poses):
-        other = turned(shapes, pose).flatten(1)
-        apart = squares[:, None] + other.square().sum(dim=1)[None] - 2 * flat @ other.T
-        which = torch.where(apart < best, number, which)
-        best = torch.minimum(best, apart)
-    nearest, kind = (best.clamp(min=0) / (looks.areas[:, None] + areas[None])).min(dim=1)
+def align(
+    looks: Looks, shapes: Float[Tensor, "k 2 s s"], poses: Float[Tensor, "poses 5"], near: float
+) -> Aligned:
+    """The nearest of some shapes for every blob, and the one of some poses in which it is nearest.
+
+    What is farther than `near` is none of them.
+    """
+    far, which = compared(looks, shapes, poses)
+    nearest, kind = far.min(dim=1)
     chosen = poses[which.gather(1, kind[:, None])[:, 0]].double().numpy()
     distances = nearest.double().numpy()
-    kinds = np.where(distances < NEAR, kind.numpy(), -1)
+    kinds = np.where(distances < near, kind.numpy(), -1)
     return Aligned(kinds, chosen[:, ANGLE], chosen[:, MIRRORED].astype(np.int64), distances)
+
+
+def compared(
+    looks: Looks, shapes: Float[Tensor, "k 2 y x"], poses: Float[Tensor, "poses 5"]
+) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
+    """How far blobs are from shapes in the pose in which they are nearest, and which pose that is.
+
+    Distances are those of `shapes.distances`, without what pixels make of one shape at several angles.
+    """
+    shapes = _as_large(shapes, looks.layers.shape[-1])
+    flat, areas = looks.layers.flatten(1), shapes[:, 0].sum(dim=(1, 2))
+    best = torch.full((len(flat), len(shapes)), torch.inf)
+    which = torch.zeros(len(flat), len(shapes), dtype=torch.long)
+    for first, some in enumerate(poses.split(TOGETHER)):
+        other = torch.stack([turned(shapes, pose).flatten(1) for pose in some], dim=1)
+        products = (flat @ other.flatten(0, 1).T).view(len(flat), len(shapes), len(some))
+        apart, number = (other.square().sum(dim=2) - 2 * products).min(dim=2)
+        nearer = apart < best
+        best, which = torch.where(nearer, apart, best), torch.where(nearer, first * TOGETHER + number, which)
+    squares, together = flat.square().sum(dim=1), looks.areas[:, None] + areas[None]
+    steps = STEPS_APART * looks.outlines()[:, None]
+    return (best + squares[:, None] - steps).clamp(min=0) / together, which
 
 
 def averages(looks: Looks, found: Aligned, shapes: Float[Tensor, "k 2 s s"]) -> Float[Tensor, "k 2 s s"]:

@@ -18,10 +18,10 @@ from pcdnet.model.poses.resampling import resampled
 from pcdnet.training.foreground import Blob
 from pcdnet.training.shapes import framed
 
-NEAR = 0.25
+NEAR = 0.12
 """From this distance on two blobs are simply different: what is in all poses and out of focus is nearer than what is in
 one (`shapes.NEAR`)."""
-SIDE = 29
+SIDE = 25
 """Pixels of the frames in which blobs are compared, at most."""
 REACHING = 0.98
 """All but the farthest-reaching blobs are seen whole in them."""
@@ -63,6 +63,15 @@ class Looks:
         parts = [slice(n, n + MANY) for n in range(0, len(blobs), MANY)]
         layers = torch.cat([_seen(blobs[part], middles[part], units[part], side) for part in parts])
         return Looks(layers, layers[:, 0].sum(dim=(1, 2)), units, middles)
+
+    def outlines(self) -> Float[Tensor, "n"]:
+        """About how many pixels their outlines are long, in these frames."""
+        return sum_of_steps(self.layers[:, 0])
+
+
+def sum_of_steps(masks: Float[Tensor, "n s s"]) -> Float[Tensor, "n"]:
+    """How much masks differ from pixel to pixel, in all: about the lengths of their outlines."""
+    return torch.stack([masks.diff(dim=dim).abs().sum(dim=(1, 2)) for dim in (1, 2)]).sum(dim=0)
 
 
 def posed(
@@ -118,8 +127,8 @@ def apart(looks: Looks, poses: Float[Tensor, "poses 5"], config: ModelConfig) ->
     for pose in _one_way(poses):
         other = turned(looks.layers, pose).flatten(1)
         torch.minimum(best, other.square().sum(dim=1)[:, None] + squares[None] - 2 * other @ flat.T, out=best)
-    outlines = torch.stack([looks.layers[:, 0].diff(dim=dim).abs().sum(dim=(1, 2)) for dim in (1, 2)]).sum(dim=0)
-    best = torch.minimum(best, best.T) - STEPS_APART * (outlines[:, None] + outlines[None])
+    steps = STEPS_APART * looks.outlines()
+    best = torch.minimum(best, best.T) - steps[:, None] - steps[None]
     far: Float64[np.ndarray, "n n"] = (best.clamp(min=0) / together).double().numpy()
     if config.scales > 1:
         sizes = np.log(looks.units)

@@ -27,6 +27,8 @@ INSIDE = 0.2
 UNCERTAIN, MOST_UNCERTAIN = 0.2, 0.5
 """A pixel is uncertain if the share of the blobs that cover it is between this and the rest; where blobs agree, a shape
 has at most so many uncertain pixels for each that most of them cover."""
+OUTLINE = 3
+"""Soft outlines are less than so many pixels wide."""
 HOLE = 0.2
 """A pixel that fewer than this share of the blobs show solid is a hole."""
 
@@ -77,31 +79,41 @@ def whole_ones(blobs: list[Blob], largest: tuple[int, int], frame: tuple[int, in
 
 
 def spokesmen(
-    near: Float64[np.ndarray, "n n"], weight: Float[np.ndarray, "n"], count: int, best_of_all: float = NEAR
+    near: Float64[np.ndarray, "n m"],
+    weight: Float[np.ndarray, "n"],
+    count: int,
+    their_weight: Float[np.ndarray, "m"] | None = None,
+    best_of_all: float = NEAR,
 ) -> list[int]:
-    """At most `count` blobs that stand for most others: each is the one that brings most others near to one of them.
+    """At most `count` candidates that stand for most blobs: each is the one that brings most blobs near to one of them.
 
-    `near` says how well the blob of a column stands for that of a row, `best_of_all` for one that is the same, and
-    `weight` by how much each counts: large objects count for more than specks.
+    `near` says how well the candidate of a column stands for the blob of a row, and `best_of_all` what it would be of
+    the same. `weight` is by how much blobs count: large objects count for more than specks. Usually the candidates are
+    the blobs themselves; others have weights of their own.
     """
+    theirs = weight if their_weight is None else their_weight
     served = np.zeros(len(near))
     seeds: list[int] = []
-    while len(seeds) < min(count, len(near)):
+    while len(seeds) < min(count, near.shape[1]):
         gains = (weight[:, None] * np.clip(near - served[:, None], 0, None)).sum(axis=0)
         best = int(gains.argmax())
-        if seeds and gains[best] < SUPPORT * best_of_all * weight[best]:
+        if seeds and gains[best] < SUPPORT * best_of_all * theirs[best]:
             break
         seeds.append(best)
         served = np.maximum(served, near[:, best])
     return seeds
 
 
-def agreed(seeds: Seeds) -> Seeds:
+def agreed(seeds: Seeds, *, soft: bool = False) -> Seeds:
     """The seeds without those whose blobs do not agree on a shape: pairs of things that touch, each in its own way.
 
-    If no blobs agree at all, all seeds stay.
+    If no blobs agree at all, all seeds stay. Outlines are `soft` where blobs were turned to be averaged: what is not
+    wider than they are does not count.
     """
-    uncertain = ((seeds.masks > UNCERTAIN) & (seeds.masks < 1 - UNCERTAIN)).sum(axis=(1, 2))
+    unsure = (seeds.masks > UNCERTAIN) & (seeds.masks < 1 - UNCERTAIN)
+    if soft:
+        unsure = ndimage.binary_opening(unsure, np.ones((1, OUTLINE, OUTLINE)))
+    uncertain = unsure.sum(axis=(1, 2))
     kept = uncertain <= MOST_UNCERTAIN * (seeds.masks > 0.5).sum(axis=(1, 2))
     if kept.all() or not kept.any():
         return seeds
