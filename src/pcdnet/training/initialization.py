@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float32, UInt8
 
+from pcdnet.config import ModelConfig
 from pcdnet.model.background.plain import Surface
 from pcdnet.model.field import Field
 from pcdnet.model.network import PCDNet
@@ -28,6 +29,7 @@ from pcdnet.training.foreground import Blob, Foreground, find_foreground, larges
 from pcdnet.training.parts import join_parts
 from pcdnet.training.reset import COPY_NOISE
 from pcdnet.training.shapes import Seeds, agreed, choose_seeds
+from pcdnet.training.turned import choose_posed_seeds, posed_size
 
 MOST_SHAPES = 60
 """Kinds of shapes that are distinguished, at least: what is drawn in counters, and what is joined, does not depend on
@@ -60,11 +62,13 @@ def find_start(
     frame: tuple[int, int] | None = None,
     *,
     still: bool = False,
+    config: ModelConfig | None = None,
 ) -> Start:
     """At most `count` shapes among what stands out, without counters, and with parts that belong together joined.
 
     What is drawn in counters has at most the size `largest`; seeds have frames of that size, or of a smaller one. Where
-    the camera is `still`, bars and panels may hide things.
+    the camera is `still`, bars and panels may hide things. Of a model with poses, `config`, seeds stand for all poses of
+    a shape.
     """
     clear, frame, many = found.clear(), frame or largest, 2 * max(count, MOST_SHAPES)
     fixed = counters(choose_seeds(clear, many, largest, rng), found.clutter.shape)
@@ -75,9 +79,19 @@ def find_start(
     if still:
         field, hidden = find_field(blobs, (fixed.shape[0], fixed.shape[1])), find_bars(blobs, fixed.shape, frame)
         blobs = beside_bars(at_borders(blobs, field), hidden)
-    seeds = choose_seeds(blobs, many, frame, rng)
-    seeds = agreed(choose_seeds(join_parts(seeds, blobs, frame), count, frame, rng))
+    blobs_of_parts = join_parts(choose_seeds(blobs, many, frame, rng), blobs, frame)
+    seeds = choose_any_seeds(blobs_of_parts, count, frame, rng, config)
+    seeds = agreed(seeds, soft=config is not None and config.poses > 1)
     return Start(seeds, blobs, found.clutter | fixed, field, hidden)
+
+
+def choose_any_seeds(
+    blobs: list[Blob], count: int, frame: tuple[int, int], rng: np.random.Generator, config: ModelConfig | None
+) -> Seeds:
+    """Seeds as a model of this configuration wants them: for shapes as they are, or for all poses of a shape."""
+    if config is None or config.poses == 1:
+        return choose_seeds(blobs, count, frame, rng)
+    return choose_posed_seeds(blobs, count, frame, rng, config)
 
 
 @torch.no_grad()
@@ -102,13 +116,15 @@ def init_from_images(
     behind = behind_images(model.config.background, some, picture, surfaces)
     count, frame = model.config.num_prototypes, model.config.prototype_size
     if not every_shape:
-        seeds = choose_seeds(strong(find_foreground(some, behind, frame).blobs), count, frame, rng)
+        largest = posed_size(model.config)
+        strongest = strong(find_foreground(some, behind, largest).blobs)
+        seeds = choose_any_seeds(strongest, count, frame, rng, model.config)
     else:
         H, W = some.shape[1:3]
         height, width = largest_objects((H, W))
-        largest = max(height, frame[0]), max(width, frame[1])
+        largest = tuple(max(sides) for sides in zip((height, width), posed_size(model.config), strict=True))
         found, looks = find_steady_foreground(model.config.background, some, behind, largest)
-        start = find_start(found, count, largest, rng, frame, still=model.config.background == "still")
+        start = find_start(found, count, largest, rng, frame, still=model.config.background == "still", config=model.config)
         seeds = start.seeds
         model.looks = None if looks is None else torch.from_numpy(looks).permute(0, 3, 1, 2).to(model.masks.device)
         if model.ignored is not None:

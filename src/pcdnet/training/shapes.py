@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float, Float32, Float64, Int64
 from scipy import ndimage
 
 from pcdnet.errors import PcdnetError, Setting
@@ -27,6 +27,8 @@ INSIDE = 0.2
 UNCERTAIN, MOST_UNCERTAIN = 0.2, 0.5
 """A pixel is uncertain if the share of the blobs that cover it is between this and the rest; where blobs agree, a shape
 has at most so many uncertain pixels for each that most of them cover."""
+OUTLINE = 3
+"""Soft outlines are less than so many pixels wide."""
 HOLE = 0.2
 """A pixel that fewer than this share of the blobs show solid is a hole."""
 
@@ -47,45 +49,71 @@ class Seeds:
 
 def choose_seeds(blobs: list[Blob], count: int, frame: tuple[int, int], rng: np.random.Generator) -> Seeds:
     """At most `count` prototypes and masks that most whole blobs resemble, centred in frames of this size."""
-    h, w = frame
-    whole = [blob for blob in blobs if blob.fits(frame)]
-    if not whole:
-        raise PcdnetError(
-            f"no object of at most {h}x{w} pixels stands out from the background of the images; use ",
-            *(Setting("model.prototype_size"), " for larger frames, or ", Setting("train.init", "constant")),
-        )
+    whole = whole_ones(blobs, frame, frame)
     if len(whole) > MOST_BLOBS:
         sample = [whole[n] for n in np.sort(rng.choice(len(whole), MOST_BLOBS, replace=False))]
     else:
         sample = whole
-    features, areas = _features(sample, frame)
-    near = np.clip(NEAR - _distances(features, areas, features, areas), 0, None)  # how well one stands for the other
-    weight = np.sqrt(areas)  # large objects count for more than specks
-    served = np.zeros(len(sample))
-    seeds: list[int] = []
-    while len(seeds) < min(count, len(sample)):
-        gains = (weight[:, None] * np.clip(near - served[:, None], 0, None)).sum(axis=0)
-        best = int(gains.argmax())
-        if seeds and gains[best] < SUPPORT * NEAR * weight[best]:
-            break
-        seeds.append(best)
-        served = np.maximum(served, near[:, best])
+    features, areas = features_of(sample, frame)
+    near = np.clip(NEAR - distances(features, areas, features, areas), 0, None)  # how well one stands for the other
+    seeds = spokesmen(near, np.sqrt(areas), count)
     if sample is not whole:
         chosen, sizes = features[seeds], areas[seeds]
-        features, areas = _features(whole, frame)
-        near = np.clip(NEAR - _distances(features, areas, chosen, sizes), 0, None)
+        features, areas = features_of(whole, frame)
+        near = np.clip(NEAR - distances(features, areas, chosen, sizes), 0, None)
     else:
         near = near[:, seeds]
     kinds = np.where(near.max(axis=1) > 0, near.argmax(axis=1), -1)
-    return Seeds(*_common(whole, kinds, len(seeds), frame), whole, kinds)
+    return Seeds(*common(whole, kinds, len(seeds), frame), whole, kinds)
 
 
-def agreed(seeds: Seeds) -> Seeds:
+def whole_ones(blobs: list[Blob], largest: tuple[int, int], frame: tuple[int, int]) -> list[Blob]:
+    """The blobs that are whole and no larger than `largest`, so that prototypes of a frame's size can show them."""
+    whole = [blob for blob in blobs if blob.fits(largest)]
+    if not whole:
+        raise PcdnetError(
+            f"no object of at most {frame[0]}x{frame[1]} pixels stands out from the background of the images; use ",
+            *(Setting("model.prototype_size"), " for larger frames, or ", Setting("train.init", "constant")),
+        )
+    return whole
+
+
+def spokesmen(
+    near: Float64[np.ndarray, "n m"],
+    weight: Float[np.ndarray, "n"],
+    count: int,
+    their_weight: Float[np.ndarray, "m"] | None = None,
+    best_of_all: float = NEAR,
+) -> list[int]:
+    """At most `count` candidates that stand for most blobs: each is the one that brings most blobs near to one of them.
+
+    `near` says how well the candidate of a column stands for the blob of a row, and `best_of_all` what it would be of
+    the same. `weight` is by how much blobs count: large objects count for more than specks. Usually the candidates are
+    the blobs themselves; others have weights of their own.
+    """
+    theirs = weight if their_weight is None else their_weight
+    served = np.zeros(len(near))
+    seeds: list[int] = []
+    while len(seeds) < min(count, near.shape[1]):
+        gains = (weight[:, None] * np.clip(near - served[:, None], 0, None)).sum(axis=0)
+        best = int(gains.argmax())
+        if seeds and gains[best] < SUPPORT * best_of_all * theirs[best]:
+            break
+        seeds.append(best)
+        served = np.maximum(served, near[:, best])
+    return seeds
+
+
+def agreed(seeds: Seeds, *, soft: bool = False) -> Seeds:
     """The seeds without those whose blobs do not agree on a shape: pairs of things that touch, each in its own way.
 
-    If no blobs agree at all, all seeds stay.
+    If no blobs agree at all, all seeds stay. Outlines are `soft` where blobs were turned to be averaged: what is not
+    wider than they are does not count.
     """
-    uncertain = ((seeds.masks > UNCERTAIN) & (seeds.masks < 1 - UNCERTAIN)).sum(axis=(1, 2))
+    unsure = (seeds.masks > UNCERTAIN) & (seeds.masks < 1 - UNCERTAIN)
+    if soft:
+        unsure = ndimage.binary_opening(unsure, np.ones((1, OUTLINE, OUTLINE)))
+    uncertain = unsure.sum(axis=(1, 2))
     kept = uncertain <= MOST_UNCERTAIN * (seeds.masks > 0.5).sum(axis=(1, 2))
     if kept.all() or not kept.any():
         return seeds
@@ -97,39 +125,46 @@ def common_shape(
     blobs: list[Blob], frame: tuple[int, int]
 ) -> tuple[Float32[np.ndarray, "h w"], Float32[np.ndarray, "h w"]]:
     """What blobs of one kind, no larger than a frame, have in common: a prototype in its middle, and its mask."""
-    prototypes, masks = _common(blobs, np.zeros(len(blobs), np.int64), 1, frame)
+    prototypes, masks = common(blobs, np.zeros(len(blobs), np.int64), 1, frame)
     return prototypes[0], masks[0]
 
 
-def _common(
+def common(
     blobs: list[Blob], kinds: Int64[np.ndarray, "blobs"], count: int, frame: tuple[int, int]
 ) -> tuple[Float32[np.ndarray, "n h w"], Float32[np.ndarray, "n h w"]]:
-    """What the blobs of each kind have in common: grey, and the share of them that cover each pixel.
+    """What the blobs of each kind have in common: grey, and the share of them that cover each pixel."""
+    totals, often = np.zeros((count, 3, *frame)), np.zeros(count)
+    for blob, kind in zip(blobs, kinds.tolist(), strict=True):
+        if kind >= 0:
+            totals[kind] += framed(blob, frame)
+            often[kind] += 1
+    return shown(totals, often)
+
+
+def shown(
+    totals: Float64[np.ndarray, "n 3 h w"], often: Float64[np.ndarray, "n"]
+) -> tuple[Float32[np.ndarray, "n h w"], Float32[np.ndarray, "n h w"]]:
+    """Prototypes and masks from what the blobs of each kind are together (`framed`), and how many they are.
 
     A hole that nearly all of them have is one: what is behind shows through it. Others are pixels in which some happen
     to look like the background.
     """
-    totals, often = np.zeros((count, 3, *frame)), np.zeros(count)
-    for blob, kind in zip(blobs, kinds.tolist(), strict=True):
-        if kind >= 0:
-            totals[kind] += _framed(blob, frame)
-            often[kind] += 1
     masks, solid, greys = (totals / np.maximum(often, 1)[:, None, None, None]).astype(np.float32).swapaxes(0, 1)
     return greys / np.maximum(solid, 1e-3), np.where(solid < HOLE * masks, solid, masks)
 
 
-def _features(
+def features_of(
     blobs: list[Blob], frame: tuple[int, int]
 ) -> tuple[Float32[np.ndarray, "n features"], Float32[np.ndarray, "n"]]:
     """What blobs are compared by, their masks and what is solid in them, centred in a frame; and their areas."""
     features = np.empty((len(blobs), 2, frame[0] * frame[1]), np.float32)
     for row, blob in zip(features, blobs, strict=True):
-        mask, _, grey = _framed(blob, frame)
+        mask, _, grey = framed(blob, frame)
         row[0], row[1] = mask.ravel(), grey.ravel()
     return features.reshape(len(blobs), -1), features[:, 0].sum(axis=1)
 
 
-def _framed(blob: Blob, frame: tuple[int, int]) -> Float32[np.ndarray, "3 h w"]:
+def framed(blob: Blob, frame: tuple[int, int]) -> Float32[np.ndarray, "3 h w"]:
     """The blob's mask, its solid pixels and what these show, in the middle of a frame.
 
     Most of its inside is 1, since colour will dim it. What is brighter, edges and openings that are mixed with the
@@ -146,7 +181,7 @@ def _framed(blob: Blob, frame: tuple[int, int]) -> Float32[np.ndarray, "3 h w"]:
     return framed
 
 
-def _distances(
+def distances(
     one: Float32[np.ndarray, "n features"],
     one_area: Float32[np.ndarray, "n"],
     two: Float32[np.ndarray, "m features"],
