@@ -110,7 +110,7 @@ STACK = replace(PICTURE, many=True)
 SOURCES = (
     Source("tetrominoes", "tetrominoes (generated)", training=(60_000, 320), preset="tetrominoes"),
     Source("letters", "letters (generated)", training=(2_000, 100)),
-    Source("multi-dsprites", "multi-dsprites (re-created)", training=(2_000, 320)),
+    Source("multi-dsprites", "multi-dsprites (re-created)", training=(2_000, 100), preset="multi-dsprites"),
     Source("symbols", "symbols (generated)", training=(1_000, 100)),
     Source("symbols:TURNED", "symbols:TURNED (turned, symbols:quarter or symbols:any)", training=(1_000, 100)),
     Source("space-invaders", "space-invaders (played and recorded)", training=(3_000, 100), preset="space-invaders"),
