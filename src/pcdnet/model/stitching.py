@@ -11,6 +11,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,8 +69,10 @@ class Found:
 
     def part(self, which: Int[np.ndarray, "m"] | Bool[np.ndarray, "n"]) -> Found:
         """Some of them, in the order given."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Found(**{name: None if each is None else each[which] for name, each in values.items()})
+        values: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        if self.pose is None:
+            del values["pose"]
+        return Found(**{name: each[which] for name, each in values.items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
