@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def test_a_large_picture_is_decomposed_whole_and_shown_smaller(workbench: Workbe
         bench.inspect(messages.Question(image=Array.from_numpy(sheet)))
 
 
-def turned(**pose: float) -> messages.Scene:
+def turned(**pose: Any) -> messages.Scene:
     """A scene of one object in a pose."""
     thing = {"prototype": 0, "position": [9.5, 8], "colour": [1.0, 0.0, 0.0], **pose}
     return messages.Scene.model_validate({"size": [35, 35], "objects": [thing]})

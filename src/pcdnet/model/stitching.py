@@ -96,11 +96,12 @@ class Stamps:
     config: ModelConfig | None = None
     """That of a model whose objects have poses."""
     _kept: dict[tuple[int, Pose], _Stamp] = field(default_factory=dict)
+    _places: dict[tuple[int, Pose], tuple[int, int, int, int]] = field(default_factory=dict)
 
     def places(self, found: Found) -> Int[np.ndarray, "n 4"]:
         """Top, left, height and width of objects in the picture; of what is opaque where they have poses."""
         if found.pose is not None:
-            return np.array([_opaque(self._stamp(found, n)) for n in range(len(found))], np.int64).reshape(-1, 4)
+            return np.array([self._place(found, n) for n in range(len(found))], np.int64).reshape(-1, 4)
         boxes = self.boxes[found.prototype]
         return np.concatenate([found.position + boxes[:, :2], boxes[:, 2:]], axis=1)
 
@@ -127,6 +128,13 @@ class Stamps:
             picture[where] += mask[..., None] * (texture - picture[where])
         if labels is not None:
             labels[where][mask > OPAQUE] = n + 1
+
+    def _place(self, found: Found, n: int) -> tuple[int, int, int, int]:
+        """Where the opaque pixels of an object in a pose lie."""
+        key = int(found.prototype[n]), found.pose_of(n)
+        if key not in self._places:
+            self._places[key] = _opaque(self._stamp(found, n))
+        return self._places[key]
 
     def _stamp(self, found: Found, n: int) -> _Stamp:
         """What is painted of an object; what was resampled for it is kept for a while."""
