@@ -262,8 +262,10 @@ class Decomposition:
         pixels = counts[1:]
         columns = (column.tolist() for column in (self.prototype_ids, self.colours, self.error_reductions, pixels))
         places, boxes = _plain(self.positions), visible_boxes(self.instances, len(self))
-        poses = [{"angle": a, "scale": s, "mirrored": m > 0} for a, s, m in self.poses.tolist()]
-        rows = zip(*columns, places, poses if self.posed else [{}] * len(self), boxes, strict=True)
+        poses: list[dict[str, Any]] = [{}] * len(self)
+        if self.posed:
+            poses = [{"angle": a, "scale": s, "mirrored": m > 0} for a, s, m in self.poses.tolist()]
+        rows = zip(*columns, places, poses, boxes, strict=True)
         return {
             "format": FORMAT,
             "name": self.name,
@@ -339,6 +341,9 @@ class Decomposition:
 
 def _plain(positions: Int32[np.ndarray, "n 2"] | Float32[np.ndarray, "n 2"]) -> list[list[float]]:
     """Positions as plain numbers: whole ones are ints."""
+    if positions.dtype.kind == "i":
+        whole: list[list[float]] = positions.tolist()
+        return whole
     return [[int(at) if at == int(at) else at for at in position] for position in positions.tolist()]
 
 

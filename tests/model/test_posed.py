@@ -15,6 +15,9 @@ from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
+from pcdnet.model.posed import Pose, frame_corner, posed_sprite
+from pcdnet.model.poses.pose import pose_frame
+from pcdnet.model.poses.resampling import sprites
 from pcdnet.turning import turned
 
 SIZE = (40, 50)
@@ -137,3 +140,20 @@ def test_what_is_no_number_is_refused() -> None:
         values[0] = np.nan
         with pytest.raises(PcdnetError, match="object 0 lies at no finite place, angle or scale; use numbers"):
             PCDNet.from_bank(bank(), CONFIG).recompose(dataclasses.replace(found, **{name: values}))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [CONFIG, dataclasses.replace(CONFIG, subpixel=True), ModelConfig(num_prototypes=2, subpixel=True)],
+    ids=["turned", "turned, at fractions of a pixel", "at fractions of a pixel"],
+)
+def test_objects_are_the_sprites_of_the_search_where_it_has_them(config: ModelConfig) -> None:
+    turns = config.poses > 1
+    pose = Pose(7.25, 3.5, 40.0 if turns else 0.0, 1.25 if turns else 1.0, turns)
+    prototypes, frame = bank(), pose_frame((9, 12), config)
+    layers = torch.stack([prototypes.prototypes[0], prototypes.masks[0]])
+    wanted = sprites(layers[None], torch.tensor([[pose.angle, pose.scale, float(turns), 0.25, -0.5]]), frame, config)[0]
+    made = posed_sprite(layers[0], layers[1], pose, config)
+    torch.testing.assert_close(torch.stack([made.prototype, made.mask]), wanted)
+    corner = frame_corner((9, 12), config)
+    assert (made.row + corner[0], made.column + corner[1]) == (7, 4)

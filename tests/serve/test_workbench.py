@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from pcdnet.data.strip import GENERATED_PICTURES, SceneStrip
 from pcdnet.data.tetrominoes import generate
@@ -89,3 +91,28 @@ def test_a_large_picture_is_decomposed_whole_and_shown_smaller(workbench: Workbe
         assert ((2 * columns >= left - 1) & (2 * columns <= left + width)).all()
     with pytest.raises(Refusal, match="700x700 pixels are more than 262,144"):
         bench.inspect(messages.Question(image=Array.from_numpy(sheet)))
+
+
+def turned(**pose: Any) -> messages.Scene:
+    """A scene of one object in a pose."""
+    thing = {"prototype": 0, "position": [9.5, 8], "colour": [1.0, 0.0, 0.0], **pose}
+    return messages.Scene.model_validate({"size": [35, 35], "objects": [thing]})
+
+
+def test_objects_may_be_turned_scaled_mirrored_and_moved_by_fractions(workbench: Workbench) -> None:
+    (thing,) = workbench.render(turned(angle=-30, scale=1.5, mirrored=True)).scene["objects"]
+    assert (thing["position"], thing["angle"], thing["scale"], thing["mirrored"]) == ([9.5, 8], 330, 1.5, True)
+    assert thing["pixels"] > 0
+    (upright,) = workbench.render(turned(position=(9, 8))).scene["objects"]
+    assert "angle" not in upright
+
+
+def test_poses_beyond_all_measure_are_refused(workbench: Workbench) -> None:
+    for pose in ({"angle": 361}, {"scale": 17}, {"scale": 0}, {"position": [1e9, 0.5]}):
+        with pytest.raises(ValidationError):
+            turned(**pose)
+    with pytest.raises(PcdnetError, match="object 0 of the scale 16 has .* pixels in a picture of 35x35"):
+        workbench.render(turned(scale=16))
+    many = turned(scale=15).model_copy(update={"objects": 1000 * turned(scale=15).objects})
+    with pytest.raises(Refusal, match="send .* or fewer"):
+        workbench.render(many)

@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from pcdnet.config import ModelConfig
 from pcdnet.data import tetrominoes
+from pcdnet.decomposition import Decomposition
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
 from pcdnet.training.reset import likeness
@@ -148,3 +149,34 @@ def test_what_hides_the_difference_leaves_the_question_open() -> None:
 def test_pairs_that_share_a_prototype_are_one_group() -> None:
     assert groups([(3, 7), (1, 2), (7, 9), (0, 9)]) == [(0, 3, 7, 9), (1, 2)]
     assert groups([]) == []
+
+
+def test_it_does_not_matter_how_objects_are_turned() -> None:
+    """A twin that lies elsewhere in its frame lies elsewhere in the picture, on a way that turns with the object."""
+    shapes = [letter("R", 18), np.roll(letter("R", 18), (2, -3), (0, 1)), letter("K", 18)]
+    model = bank_of(shapes)
+    config = dataclasses.replace(model.config, rotations=8, scales=2, scale_range=(0.8, 1.3), mirror=True)
+    model, rng = PCDNet.from_bank(model.bank(), config), np.random.default_rng(1)
+    found = [
+        model.recompose(
+            Decomposition.from_dict(
+                {
+                    "size": [SIDE, SIDE],
+                    "objects": [
+                        {
+                            "prototype": int(rng.integers(3)),
+                            "position": rng.uniform(4, 30, 2).tolist(),
+                            "colour": [1.0],
+                            "angle": float(rng.uniform(0, 360)),
+                            "scale": float(rng.uniform(0.8, 1.3)),
+                            "mirrored": bool(rng.integers(2)),
+                        }
+                    ],
+                }
+            )
+        )
+        for _ in range(24)
+    ]
+    twins = Twins(model)
+    twins.add(np.stack([one.reconstruction for one in found]), found)
+    assert twins.pairs() == [(0, 1)]

@@ -11,6 +11,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,8 +69,10 @@ class Found:
 
     def part(self, which: Int[np.ndarray, "m"] | Bool[np.ndarray, "n"]) -> Found:
         """Some of them, in the order given."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Found(**{name: None if each is None else each[which] for name, each in values.items()})
+        values: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        if self.pose is None:
+            del values["pose"]
+        return Found(**{name: each[which] for name, each in values.items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,11 +96,12 @@ class Stamps:
     config: ModelConfig | None = None
     """That of a model whose objects have poses."""
     _kept: dict[tuple[int, Pose], _Stamp] = field(default_factory=dict)
+    _places: dict[tuple[int, Pose], tuple[int, int, int, int]] = field(default_factory=dict)
 
     def places(self, found: Found) -> Int[np.ndarray, "n 4"]:
         """Top, left, height and width of objects in the picture; of what is opaque where they have poses."""
         if found.pose is not None:
-            return np.array([_opaque(self._stamp(found, n)) for n in range(len(found))], np.int64).reshape(-1, 4)
+            return np.array([self._place(found, n) for n in range(len(found))], np.int64).reshape(-1, 4)
         boxes = self.boxes[found.prototype]
         return np.concatenate([found.position + boxes[:, :2], boxes[:, 2:]], axis=1)
 
@@ -124,6 +128,13 @@ class Stamps:
             picture[where] += mask[..., None] * (texture - picture[where])
         if labels is not None:
             labels[where][mask > OPAQUE] = n + 1
+
+    def _place(self, found: Found, n: int) -> tuple[int, int, int, int]:
+        """Where the opaque pixels of an object in a pose lie."""
+        key = int(found.prototype[n]), found.pose_of(n)
+        if key not in self._places:
+            self._places[key] = _opaque(self._stamp(found, n))
+        return self._places[key]
 
     def _stamp(self, found: Found, n: int) -> _Stamp:
         """What is painted of an object; what was resampled for it is kept for a while."""
