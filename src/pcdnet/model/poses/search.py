@@ -40,6 +40,8 @@ FITS, POLISHES = 6, 4
 """Steps in which candidates are fitted one by one, and the chosen objects together."""
 IN_TRAINING = 3
 """The same for candidates in training, where the next step sees them again."""
+WEAK, DOUBLES = 2, 2
+"""Objects of an image that it is tried to do without, those that reduce the error least, and how often."""
 REVALUED = 2
 """How often objects that do not pay are left out and the others valued anew."""
 TOGETHER = 1024
@@ -138,7 +140,40 @@ class Look:
             if more is found:
                 break
             found = more
+        return self.without_doubles(images, own, found) if self.refined and not self.training else found
+
+    def without_doubles(self, images: Tensor, own: Tensor | None, found: Placement) -> Placement:
+        """The objects without those that the others, fitted anew, can do without.
+
+        Of an object that is painted a little too small another one may show what is missing: fitted together they
+        never find out, as nothing is left of the error.
+        """
+        for _ in range(DOUBLES):
+            many = (found.exists.sum(1) > 1).nonzero()[:, 0]
+            if len(many) == 0:
+                break
+            shown, mine, old = images[many], None if own is None else own[many], subset(found, many)
+            weakest = old.error_reduction.where(old.exists, torch.inf).argsort(dim=1)
+            changed = torch.zeros(len(many), dtype=torch.bool, device=many.device)
+            best, least = old, self.left(shown, mine, old)
+            for nth in range(min(WEAK, weakest.shape[1])):
+                gone = torch.zeros_like(old.exists).scatter(1, weakest[:, nth : nth + 1], True)
+                tried = self.improved(shown, mine, kept(old, old.exists & ~gone))
+                error = self.left(shown, mine, tried)
+                better = old.exists.gather(1, weakest[:, nth : nth + 1])[:, 0] & (error < least)
+                which = better.nonzero()[:, 0]
+                best, least = replaced(best, which, subset(tried, which)), torch.where(better, error, least)
+                changed |= better
+            which = changed.nonzero()[:, 0]
+            if len(which) == 0:
+                break
+            found = replaced(found, many[which], subset(best, which))
         return found
+
+    def left(self, images: Tensor, own: Tensor | None, found: Placement) -> Tensor:
+        """What is left of the error of images, with what an object must reduce it by for each of the objects."""
+        left = (self.paint(images, own, found) - images).square().sum((1, 2, 3))
+        return left + self.search.config.min_error_reduction * found.exists.sum(1)
 
     def again(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, found: Placement
