@@ -38,6 +38,10 @@ SIZES_APART, SIZE_STEP = 1.15, 1.3
 """Ratio of the largest and smallest size from which on sizes differ, and of two that are tried."""
 WIDEST = 1 / 4
 """The smallest size that is considered, as a share of the largest."""
+STILL, QUARTERS = ModelConfig(), ModelConfig(rotations=4, fine_poses=False)
+"""No poses, and the kinds that are tried, each of which includes the one before; mirror images come on top."""
+ANGLES = ModelConfig(rotations=24)
+SIZES = dataclasses.replace(ANGLES, scales=2, scale_range=(WIDEST, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Paid:
 
 
 def poses_that_pay(
-    blobs: list[Blob], count: int, largest: tuple[int, int], config: ModelConfig, rng: np.random.Generator
+    blobs: list[Blob], count: int, largest: tuple[int, int], rng: np.random.Generator
 ) -> Paid | None:
     """The fewest kinds of poses that pay among whole blobs no larger than `largest`; None where none do."""
     whole = [blob for blob in blobs if blob.fits(largest)]
@@ -75,13 +79,12 @@ def poses_that_pay(
         whole = [whole[n] for n in np.sort(rng.choice(len(whole), MOST_BLOBS, replace=False))]
     if len({blob.image % 2 for blob in whole}) < 2:
         return None
-    still = worth(whole, count, config)
+    still = worth(whole, count, STILL)
     if still.shapes < ENOUGH and still.share >= 1 - 2 * AS_MUCH:
         return None
     best: Worth | None = None
-    for words in ({"rotations": 4, "fine_poses": False}, {"rotations": 24}, {"rotations": 24, "scales": 2}):
-        sizes = {"scale_range": (WIDEST, 1.0)} if "scales" in words else {}
-        tried = worth(whole, count, dataclasses.replace(config, **words, **sizes))
+    for more in (QUARTERS, ANGLES, SIZES):
+        tried = worth(whole, count, more)
         if _pays(tried, still) and (best is None or _worth_it(tried, best)):
             best = tried
     if best is None:
@@ -115,7 +118,8 @@ def _pays(tried: Worth, still: Worth) -> bool:
     if tried.share < MOST_OF_IT or (tried.config.fine_poses and not tried.turns):
         return False
     fewer = tried.shapes * FEWER <= still.shapes and tried.share >= still.share - AS_MUCH
-    return fewer or (tried.shapes <= still.shapes and tried.share >= still.share + FAR_MORE)
+    more = tried.shapes <= still.shapes and tried.share >= still.share + FAR_MORE
+    return fewer or (more and tried.config.fine_poses)
 
 
 def _worth_it(tried: Worth, best: Worth) -> bool:
