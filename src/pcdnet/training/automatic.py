@@ -26,8 +26,10 @@ from pcdnet.training.backdrop import behind_images, choose_background, plain_sur
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import largest_objects, some_of
 from pcdnet.training.initialization import MOST_SHAPES, Start, find_start
-from pcdnet.training.shapes import Seeds
+from pcdnet.training.paying import Paid, poses_that_pay
+from pcdnet.training.shapes import Seeds, agreed
 from pcdnet.training.standing import first_background
+from pcdnet.training.turned import choose_posed_seeds
 
 MARGIN = 2
 """Pixels between the largest thing and its frame, on every side."""
@@ -88,13 +90,15 @@ def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) 
         found, _ = find_steady_foreground(backdrop.kind, some, behind, largest)
     with phase("comparing the shapes that stand out"):
         start = find_start(found, MOST_SHAPES, largest, np.random.default_rng(seed), still=backdrop.kind == "still")
+        start, paid = _posed(start, largest, seed)
     seeds, blobs = start.seeds, start.blobs
     frame = _frame(seeds, largest)
     per_image = np.bincount([blob.image for blob in blobs], minlength=len(some))
     most = int(per_image.max())
     alike = _most_alike(seeds)
     energy = _least_energy(seeds)
-    model = ModelConfig(
+    model = dataclasses.replace(
+        ModelConfig() if paid is None else paid.config,
         num_prototypes=len(seeds.prototypes),
         prototype_size=frame,
         max_objects=min(MOST_OBJECTS, math.ceil(ROOM * most) + 1),
@@ -119,6 +123,7 @@ def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) 
         backdrop.reason,
         f"{len(blobs) / max(1, len({blob.image for blob in blobs})):.1f} things stand out in an image, at most {most}",
         f"they look like {len(seeds.prototypes)} shapes, the largest in frames of {frame[0]}x{frame[1]}",
+        *(() if paid is None else (paid.reason,)),
         f"an object must reduce the squared error by {model.min_error_reduction:g}, as the faintest and palest do",
         *_borders(start),
     )
@@ -126,6 +131,16 @@ def choose(images: UInt8[Pixels, "N H W C"], seed: int, *, tiles: bool = False) 
     config = Config(model=model, loss=LossConfig(tv=0.01), train=train)
     # Of a moving camera, training also looks at the images for validation.
     return Choice(config, reasons, side, picture if backdrop.kind == "still" else None, surfaces)
+
+
+def _posed(start: Start, largest: tuple[int, int], seed: int) -> tuple[Start, Paid | None]:
+    """The start with shapes that stand for all their poses, and these poses, where images held out pay for them."""
+    rng = np.random.default_rng(seed)
+    paid = poses_that_pay(start.blobs, MOST_SHAPES, largest, rng)
+    if paid is None:
+        return start, None
+    seeds = agreed(choose_posed_seeds(start.blobs, MOST_SHAPES, largest, rng, paid.config), soft=True)
+    return dataclasses.replace(start, seeds=seeds), paid
 
 
 def _side_of_tiles(size: tuple[int, int], frame: tuple[int, int], most: int) -> int | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Bool, Float, Float64
 from scipy import ndimage
 from torch import Tensor
 
@@ -47,6 +47,8 @@ class Looks:
     """How many pixels of the blob one pixel of the frame is."""
     middles: Float64[np.ndarray, "n 2"]
     """How far their middles are below and right of the middles of their boxes."""
+    weights: Float64[np.ndarray, "n"]
+    """By how much they count: the roots of their areas, in their own pixels."""
 
     @staticmethod
     def of(blobs: list[Blob], config: ModelConfig) -> Looks:
@@ -54,15 +56,22 @@ class Looks:
         inside = [np.argwhere(blob.mask) - (np.array(blob.mask.shape) - 1) / 2 for blob in blobs]
         middles = np.array([places.mean(axis=0) for places in inside])
         reach = np.array([np.hypot(*(at - middle).T).max() + 1 for at, middle in zip(inside, middles, strict=True)])
+        sizes = np.array([math.sqrt(len(places)) for places in inside])
         if config.scales > 1:
-            sizes = np.array([math.sqrt(len(places)) for places in inside])
             units = sizes * float(np.quantile(reach / sizes, REACHING)) / (SIDE // 2)
         else:
             units = np.full(len(blobs), max(1.0, float(np.quantile(reach, REACHING)) / (SIDE // 2)))
         side = min(SIDE, 2 * math.ceil(float((reach / units).max())) + 1)
         parts = [slice(n, n + MANY) for n in range(0, len(blobs), MANY)]
         layers = torch.cat([_seen(blobs[part], middles[part], units[part], side) for part in parts])
-        return Looks(layers, layers[:, 0].sum(dim=(1, 2)), units, middles)
+        return Looks(layers, layers[:, 0].sum(dim=(1, 2)), units, middles, sizes)
+
+    def some(self, which: Bool[np.ndarray, "n"]) -> Looks:
+        """Those of some of the blobs."""
+        chosen = torch.from_numpy(which)
+        return Looks(
+            self.layers[chosen], self.areas[chosen], self.units[which], self.middles[which], self.weights[which]
+        )
 
     def outlines(self) -> Float[Tensor, "n"]:
         """About how many pixels their outlines are long, in these frames."""

@@ -8,11 +8,10 @@ it before what they have in common is averaged. Many angles average out the step
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float
 from scipy import ndimage
 from torch import Tensor
 
@@ -51,15 +50,8 @@ def choose_posed_seeds(
     whole = whole_ones(whole, posed_size(config, frame), frame)  # refuses if nothing is left
     chosen = np.sort(rng.choice(len(whole), min(MOST_BLOBS, len(whole)), replace=False))
     sample = [whole[n] for n in chosen]
-    looks, weight = Looks.of(sample, config), np.array([math.sqrt(blob.mask.sum()) for blob in sample])
-    coarse, fine = between_poses(config, STEP), between_poses(config, FINE_STEP)
-    near = np.clip(NEAR - apart(looks, coarse, config), 0, None)
-    shapes = looks.layers[spokesmen(near, weight, max(FEW, MORE * count), best_of_all=NEAR)]
-    for _ in range(PASSES):
-        shapes = averages(looks, align(looks, shapes, fine, NEAR), shapes)
-    shapes = _tight(looks, shapes, fine, weight, count)
-    for _ in range(PASSES):
-        shapes = averages(looks, align(looks, shapes, fine, TIGHT), shapes)
+    looks, coarse, fine = Looks.of(sample, config), between_poses(config, STEP), between_poses(config, FINE_STEP)
+    shapes = repeated(looks, count, config)
     found = align(looks, shapes, fine, TIGHT)
     kept = np.unique(found.kinds[found.kinds >= 0])
     drawn = [draw(sample, looks, found, kind, shapes[kind], frame, config) for kind in kept.tolist()]
@@ -70,11 +62,23 @@ def choose_posed_seeds(
     return Seeds(prototypes, masks, whole, np.where(found.kinds >= 0, np.searchsorted(kept, found.kinds), -1))
 
 
+def repeated(looks: Looks, count: int, config: ModelConfig) -> Float[Tensor, "k 2 s s"]:
+    """At most `count` shapes, as they are compared, that most of some blobs are in some pose."""
+    near = np.clip(NEAR - apart(looks, between_poses(config, STEP), config), 0, None)
+    shapes = looks.layers[spokesmen(near, looks.weights, max(FEW, MORE * count), best_of_all=NEAR)]
+    fine = between_poses(config, FINE_STEP)
+    for _ in range(PASSES):
+        shapes = averages(looks, align(looks, shapes, fine, NEAR), shapes)
+    shapes = _tight(looks, shapes, fine, count)
+    for _ in range(PASSES):
+        shapes = averages(looks, align(looks, shapes, fine, TIGHT), shapes)
+    return shapes
+
+
 def _tight(
     looks: Looks,
     shapes: Float[Tensor, "m 2 s s"],
     poses: Float[Tensor, "poses 5"],
-    weight: Float64[np.ndarray, "n"],
     count: int,
 ) -> Float[Tensor, "k 2 s s"]:
     """At most `count` of the shapes: those that many blobs are, and not merely somewhat like.
@@ -82,7 +86,7 @@ def _tight(
     Things that touch are like others that do, all of them roundish; only shapes repeat to within pixels.
     """
     far, _ = compared(looks, shapes, poses)
-    near = (TIGHT - far).clamp(0, TIGHT).double().numpy()
+    weight, near = looks.weights, (TIGHT - far).clamp(0, TIGHT).double().numpy()
     theirs = (weight[:, None] * near).sum(axis=0) / np.maximum(near.sum(axis=0), 1e-9)
     chosen = spokesmen(near, weight, count, theirs, TIGHT)
     served = np.where(near[:, chosen].argmax(axis=1)[:, None] == np.arange(len(chosen)), near[:, chosen], 0)
