@@ -24,8 +24,9 @@ from pcdnet.training.upright import THERE, harmonics
 
 FEWER = 3.0
 """Poses pay if they explain as much with so many times fewer shapes, at least."""
-AS_MUCH, FAR_MORE = 0.02, 0.25
-"""How much smaller a share still is as much, and how much larger one pays with as many shapes."""
+AS_MUCH, MORE, FAR_MORE = 0.02, 0.1, 0.25
+"""How much smaller a share still is as much, how much larger one pays with clearly fewer shapes (`STEP_UP`), and how
+much larger one pays with any number: shapes that are seen at all angles are hardly found at all without."""
 MOST_OF_IT = 0.5
 """They must explain this share in any case."""
 STEP_UP = 1.5
@@ -118,8 +119,9 @@ def _pays(tried: Worth, still: Worth) -> bool:
     if tried.share < MOST_OF_IT or (tried.config.fine_poses and not tried.turns):
         return False
     fewer = tried.shapes * FEWER <= still.shapes and tried.share >= still.share - AS_MUCH
-    more = tried.shapes <= still.shapes and tried.share >= still.share + FAR_MORE
-    return fewer or (more and tried.config.fine_poses)
+    both = tried.shapes * STEP_UP <= still.shapes and tried.share >= still.share + MORE
+    more = tried.share >= still.share + FAR_MORE
+    return fewer or both or (more and tried.config.fine_poses)
 
 
 def _worth_it(tried: Worth, best: Worth) -> bool:
@@ -127,7 +129,7 @@ def _worth_it(tried: Worth, best: Worth) -> bool:
     if tried.config.scales > 1 and tried.ratio < SIZES_APART:
         return False
     fewer = tried.shapes * STEP_UP <= best.shapes and tried.share >= best.share - AS_MUCH
-    return fewer or (tried.shapes <= best.shapes and tried.share >= best.share + 0.1)
+    return fewer or (tried.shapes <= best.shapes and tried.share >= best.share + MORE)
 
 
 def _turn(found: Aligned, energy: Float64[np.ndarray, "n"], told: list[bool]) -> bool:
@@ -141,10 +143,10 @@ def _turn(found: Aligned, energy: Float64[np.ndarray, "n"], told: list[bool]) ->
 
 
 def _ratio(found: Aligned, units: Float64[np.ndarray, "n"]) -> float:
-    """The ratio of the sizes of all blobs of a shape but the smallest and largest few, of the shape that has most."""
+    """The ratio of the sizes of all blobs of a shape but the smallest and largest few, of the typical shape."""
     kinds, counts = np.unique(found.kinds[found.kinds >= 0], return_counts=True)
     ends = [np.quantile(units[found.kinds == kind], (0.02, 0.98)) for kind in kinds[counts >= counts.max(initial=1) / 4]]
-    return max((float(large / small) for small, large in ends), default=1.0)
+    return float(np.median([large / small for small, large in ends])) if ends else 1.0
 
 
 def _with_sizes(best: Worth) -> ModelConfig:
