@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float, Int
@@ -103,7 +102,6 @@ class Engine(nn.Module):
         self.register_buffer("looks", None)
         self.colour = ColourNetwork(config.channels) if config.colour == "network" else None
         self._plans, self._tile_plans = PlanCache(), PlanCache()
-        self._posed: WeakKeyDictionary[SearchPlan, PosedSearch] = WeakKeyDictionary()
 
     @property
     def image_size(self) -> tuple[int, int] | None:
@@ -377,9 +375,11 @@ class Engine(nn.Module):
 
         Where nothing lies between the coarse poses, every prototype in every pose is searched for like one of its own.
         """
-        search = self._posed.get(plan)
+        search = plan.derived.get("posed search")
         if search is None:
-            search = self._posed[plan] = PosedSearch.derive(plan)
+            search = PosedSearch.derive(plan)
+            if not training:  # where every step has a bank of its own
+                plan.derived["posed search"] = search
         own = None if own is None else own.detach()
 
         def palette(shown: Tensor, plan: SearchPlan, candidates: Candidates) -> Palette:

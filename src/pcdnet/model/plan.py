@@ -40,7 +40,7 @@ MAX_PLANS = 4
 _PLANNING = threading.Lock()  # a server's threads share a model
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class SearchPlan:
     """How images of one size are searched for the prototypes of one bank; it carries no gradient."""
 
@@ -74,6 +74,8 @@ class SearchPlan:
     seen: Float[Tensor, "1 1 H W"] | None = None
     """1 where objects can be seen, 0 where something always hides them; None stands for 1 everywhere. Images that are
     searched, and the background, are 0 there, too."""
+    derived: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What others derive from a plan, kept with it."""
 
     @staticmethod
     @torch.no_grad()
