@@ -28,7 +28,7 @@ def ellipse(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def triangle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    inside: np.ndarray = (y > -0.5) & (y < 1 - 1.7 * np.abs(x))
+    inside: np.ndarray = (y > -0.5) & (y < 1 - 2.4 * np.abs(x))
     return inside
 
 

@@ -31,9 +31,7 @@ class Aligned:
     """How far it is from it, as `shapes.distances`."""
 
 
-def align(
-    looks: Looks, shapes: Float[Tensor, "k 2 s s"], poses: Float[Tensor, "poses 5"], near: float
-) -> Aligned:
+def align(looks: Looks, shapes: Float[Tensor, "k 2 s s"], poses: Float[Tensor, "poses 5"], near: float) -> Aligned:
     """The nearest of some shapes for every blob, and the one of some poses in which it is nearest.
 
     What is farther than `near` is none of them.

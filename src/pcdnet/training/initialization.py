@@ -124,7 +124,9 @@ def init_from_images(
         height, width = largest_objects((H, W))
         largest = tuple(max(sides) for sides in zip((height, width), posed_size(model.config), strict=True))
         found, looks = find_steady_foreground(model.config.background, some, behind, largest)
-        start = find_start(found, count, largest, rng, frame, still=model.config.background == "still", config=model.config)
+        start = find_start(
+            found, count, largest, rng, frame, still=model.config.background == "still", config=model.config
+        )
         seeds = start.seeds
         model.looks = None if looks is None else torch.from_numpy(looks).permute(0, 3, 1, 2).to(model.masks.device)
         if model.ignored is not None:
