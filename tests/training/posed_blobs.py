@@ -35,7 +35,8 @@ def triangle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def hook(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """An L: another one in the mirror."""
     stem, foot = (np.abs(x + 0.4) < 0.3) & (np.abs(y) < 1), (np.abs(x - 0.2) < 0.6) & (np.abs(y + 0.7) < 0.3)
-    return stem | foot
+    inside: np.ndarray = stem | foot
+    return inside
 
 
 def posed_blob(

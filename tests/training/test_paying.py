@@ -20,10 +20,11 @@ def disc(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def flag(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     staff, cloth = (np.abs(x + 0.5) < 0.2) & (np.abs(y) < 1), (np.abs(y - 0.5) < 0.4) & (np.abs(x) < 0.6)
-    return staff | cloth
+    inside: np.ndarray = staff | cloth
+    return inside
 
 
-def sample(shapes: tuple[Shape, ...], step: float, sizes: tuple[float, float] = (8, 8), count: int = 400) -> list[Blob]:
+def sample(shapes: tuple[Shape, ...], step: int, sizes: tuple[float, float] = (8, 8), count: int = 400) -> list[Blob]:
     """Blobs in many images, four in each, turned by some number of steps."""
     rng = np.random.default_rng(0)
     return [

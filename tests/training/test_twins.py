@@ -148,3 +148,14 @@ def test_what_hides_the_difference_leaves_the_question_open() -> None:
 def test_pairs_that_share_a_prototype_are_one_group() -> None:
     assert groups([(3, 7), (1, 2), (7, 9), (0, 9)]) == [(0, 3, 7, 9), (1, 2)]
     assert groups([]) == []
+
+
+def test_of_a_model_with_poses_a_shape_that_is_there_turned_has_a_twin() -> None:
+    shapes = [letter("E"), np.rot90(letter("E")).copy(), letter("O"), letter("Q")]
+    frames = torch.from_numpy(np.stack(shapes))
+    config = ModelConfig(num_prototypes=4, prototype_size=(FRAME, FRAME), rotations=4, fine_poses=False, channels=1)
+    model = PCDNet(config)
+    with torch.no_grad():
+        model.prototypes.copy_(frames)
+        model.masks.copy_(frames)
+    assert Twins(model).pairs() == [(0, 1)]

@@ -29,7 +29,7 @@ AS_MUCH, FAR_MORE = 0.02, 0.25
 MOST_OF_IT = 0.5
 """They must explain this share in any case."""
 STEP_UP = 1.5
-"""More kinds of poses on top are worth it if they divide the number of shapes by so much, or explain more by a tenth."""
+"""More kinds of poses are worth it if they divide the number of shapes by so much, or explain more by a tenth."""
 ENOUGH = 6
 """Fewer shapes than this that explain most of what there is are too few to be others turned."""
 BUNDLED = 0.5
