@@ -28,7 +28,9 @@ def sample(shapes: tuple[Shape, ...], step: int, sizes: tuple[float, float] = (8
     """Blobs in many images, four in each, turned by some number of steps."""
     rng = np.random.default_rng(0)
     return [
-        posed_blob(shapes[n % len(shapes)], step * rng.integers(360 // step), rng.uniform(*sizes), rng, image=n // 4)
+        posed_blob(
+            shapes[n % len(shapes)], float(step * rng.integers(360 // step)), rng.uniform(*sizes), rng, image=n // 4
+        )
         for n in range(count)
     ]
 
