@@ -28,14 +28,15 @@ def ellipse(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def triangle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    inside: np.ndarray = (y > -0.5) & (y < 1 - 1.7 * np.abs(x))
+    inside: np.ndarray = (y > -0.5) & (y < 1 - 2.4 * np.abs(x))
     return inside
 
 
 def hook(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """An L: another one in the mirror."""
     stem, foot = (np.abs(x + 0.4) < 0.3) & (np.abs(y) < 1), (np.abs(x - 0.2) < 0.6) & (np.abs(y + 0.7) < 0.3)
-    return stem | foot
+    inside: np.ndarray = stem | foot
+    return inside
 
 
 def posed_blob(

@@ -14,6 +14,7 @@ from pcdnet.errors import PcdnetError
 from pcdnet.training.automatic import choose
 from tests.runs import ENDED
 from tests.training.blobs import frames
+from tests.training.posed_blobs import heart, hook, posed_blob, triangle
 
 Capture = pytest.CaptureFixture[str]
 
@@ -105,3 +106,17 @@ def test_panels_and_bars_that_hide_things_are_told() -> None:
     reasons = choose(images, seed=0).reasons
     assert "things are cut off around 60x61 pixels at row 0, column 9, and looked for in there" in reasons
     assert "rows 30, 31, 32 hide what passes behind them" in reasons
+
+
+@pytest.mark.parametrize("turned", [True, False])
+def test_symbols_in_four_turns_are_learned_with_poses_and_upright_ones_as_ever(turned: bool) -> None:
+    rng, images = np.random.default_rng(0), np.zeros((80, 50, 50, 1), np.uint8)
+    symbols = [posed_blob(shape, 0, 7, rng).mask for shape in (heart, hook, triangle)]
+    for n, image in enumerate(images):
+        for m, corner in enumerate((4, 27)):
+            shape = np.rot90(symbols[(n + m) % 3], rng.integers(4) if turned else 0)
+            image[corner : corner + len(shape), corner : corner + shape.shape[1]][shape] = 200
+    choice = choose(images, seed=0)
+    model = choice.config.model
+    assert (model.rotations, model.fine_poses, model.num_prototypes) == (4, False, 3) if turned else not model.posed
+    assert any("3 shapes in 4 turns" in reason for reason in choice.reasons) == turned

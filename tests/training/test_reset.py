@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import pytest
 import torch
 
-from pcdnet.config import Config, TrainConfig
+from pcdnet.config import Config, ModelConfig, TrainConfig
 from pcdnet.data import tetrominoes
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.network import PCDNet
@@ -117,3 +120,15 @@ def test_a_shape_is_like_itself_wherever_it_lies_in_its_frame() -> None:
     torch.testing.assert_close(alike.diagonal(), torch.ones(3), atol=1e-4, rtol=0)
     torch.testing.assert_close(alike[0, 1].item(), 1.0, atol=1e-4, rtol=0)
     assert alike[0, 2] < 0.8
+
+
+def test_likeness_is_that_of_the_best_pose_where_a_model_has_poses() -> None:
+    frame = torch.zeros(3, 15, 15)
+    frame[0, 3:12, 5:8] = frame[0, 9:12, 5:11] = 1
+    frame[1], frame[2] = frame[0].rot90(), frame[0].flip(1)
+    bank = PrototypeBank(frame, frame)
+    turned = ModelConfig(num_prototypes=3, prototype_size=(15, 15), rotations=4, fine_poses=False)
+    assert likeness(bank)[0, 1] < 0.95
+    assert likeness(bank, turned)[0, 1].item() == pytest.approx(1, abs=1e-4)
+    assert likeness(bank, turned)[0, 2] < 0.95
+    assert likeness(bank, dataclasses.replace(turned, mirror=True))[0, 2].item() == pytest.approx(1, abs=1e-4)

@@ -180,3 +180,14 @@ def test_it_does_not_matter_how_objects_are_turned() -> None:
     twins = Twins(model)
     twins.add(np.stack([one.reconstruction for one in found]), found)
     assert twins.pairs() == [(0, 1)]
+
+
+def test_of_a_model_with_poses_a_shape_that_is_there_turned_has_a_twin() -> None:
+    shapes = [letter("E"), np.rot90(letter("E")).copy(), letter("O"), letter("Q")]
+    frames = torch.from_numpy(np.stack(shapes))
+    config = ModelConfig(num_prototypes=4, prototype_size=(FRAME, FRAME), rotations=4, fine_poses=False, channels=1)
+    model = PCDNet(config)
+    with torch.no_grad():
+        model.prototypes.copy_(frames)
+        model.masks.copy_(frames)
+    assert Twins(model).pairs() == [(0, 1)]

@@ -31,9 +31,7 @@ class Aligned:
     """How far it is from it, as `shapes.distances`."""
 
 
-def align(
-    looks: Looks, shapes: Float[Tensor, "k 2 s s"], poses: Float[Tensor, "poses 5"], near: float
-) -> Aligned:
+def align(looks: Looks, shapes: Float[Tensor, "k 2 s s"], poses: Float[Tensor, "poses 5"], near: float) -> Aligned:
     """The nearest of some shapes for every blob, and the one of some poses in which it is nearest.
 
     What is farther than `near` is none of them.
@@ -57,7 +55,7 @@ def compared(
     flat, areas = looks.layers.flatten(1), shapes[:, 0].sum(dim=(1, 2))
     best = torch.full((len(flat), len(shapes)), torch.inf)
     which = torch.zeros(len(flat), len(shapes), dtype=torch.long)
-    for first, some in enumerate(poses.split(TOGETHER)):
+    for first, some in enumerate(torch.split(poses, TOGETHER)):
         other = torch.stack([turned(shapes, pose).flatten(1) for pose in some], dim=1)
         products = (flat @ other.flatten(0, 1).T).view(len(flat), len(shapes), len(some))
         apart, number = (other.square().sum(dim=2) - 2 * products).min(dim=2)

@@ -16,7 +16,7 @@ from jaxtyping import Float, Float32, Float64, Int64
 from torch import Tensor
 
 from pcdnet.config import FULL_TURN, ModelConfig
-from pcdnet.model.poses.pose import MIRRORED, SCALE, CoarsePoses
+from pcdnet.model.poses.pose import SCALE, CoarsePoses
 from pcdnet.training.aligning import Aligned, undone
 from pcdnet.training.foreground import Blob
 from pcdnet.training.looks import Looks, posed, turned
@@ -25,6 +25,8 @@ from pcdnet.training.upright import upright
 
 TYPICAL = 0.02, 0.98
 """The sizes of all blobs of a shape but the smallest and largest few are in the middle of the range of sizes."""
+OFF_CENTRE = 0.1
+"""Where not all angles are allowed, the halves between two are shifted by such a share: many shapes lie just there."""
 FIT_STEP = 5.0
 """Degrees between the angles that are tried where a frame does not hold a shape that is upright."""
 
@@ -62,7 +64,7 @@ class Gauge:
             if config.mirror and abs(more) <= math.sqrt(len(mirrored)):
                 flip = int(ways[1][1] > ways[0][1])
             angle = ways[flip][0]
-            angle = angle if config.fine_poses else step * round(angle / step)
+            angle = angle if config.fine_poses else step * round(angle / step - OFF_CENTRE)
         else:
             median = _median(angles[mirrored == flip])
             angle = median - (low + high) / 2
@@ -148,14 +150,13 @@ def _holds(frame: tuple[int, int], mask: Float32[np.ndarray, "y x"]) -> bool:
     return all(last - first <= side for (first, last), side in zip(_box(mask), frame, strict=True))
 
 
-def _centred(drawn: Picture, frame: tuple[int, int]) -> Picture:
+def _centred(drawn: Picture, frame: tuple[int, int]) -> tuple[Float32[np.ndarray, "y x"], Float32[np.ndarray, "y x"]]:
     """Both cut out so that what is opaque is in the middle of a frame."""
-    (top, bottom), (left, right) = _box(drawn[1])
-    down, across = ((side - last + first) // 2 - first for side, (first, last) in zip(frame, ((top, bottom), (left, right)), strict=True))
     rim = max(frame) + max(drawn[1].shape)
-    prototype, mask = (
-        np.pad(layer, rim)[rim - down : rim - down + frame[0], rim - across : rim - across + frame[1]] for layer in drawn
+    down, right = (
+        rim + first - (side - last + first) // 2 for side, (first, last) in zip(frame, _box(drawn[1]), strict=True)
     )
+    prototype, mask = (np.pad(layer, rim)[down : down + frame[0], right : right + frame[1]] for layer in drawn)
     return prototype, mask
 
 

@@ -67,20 +67,21 @@ def find_start(
     """At most `count` shapes among what stands out, without counters, and with parts that belong together joined.
 
     What is drawn in counters has at most the size `largest`; seeds have frames of that size, or of a smaller one. Where
-    the camera is `still`, bars and panels may hide things. Of a model with poses, `config`, seeds stand for all poses of
-    a shape.
+    the camera is `still`, bars and panels may hide things. Of a model with poses, `config`, seeds stand for all
+    poses of a shape.
     """
     clear, frame, many = found.clear(), frame or largest, 2 * max(count, MOST_SHAPES)
+    posed = frame if config is None else posed_size(config, frame)
     fixed = counters(choose_seeds(clear, many, largest, rng), found.clutter.shape)
     blobs = [blob for blob in clear if not blob.inside(fixed)]
-    if not any(blob.fits(frame) for blob in blobs):  # then the counters are all that there is
+    if not any(blob.fits(posed) for blob in blobs):  # then the counters are all that there is
         blobs, fixed = clear, np.zeros_like(fixed)
     field, hidden = None, np.zeros_like(fixed)
     if still:
         field, hidden = find_field(blobs, (fixed.shape[0], fixed.shape[1])), find_bars(blobs, fixed.shape, frame)
         blobs = beside_bars(at_borders(blobs, field), hidden)
-    blobs_of_parts = join_parts(choose_seeds(blobs, many, frame, rng), blobs, frame)
-    seeds = choose_any_seeds(blobs_of_parts, count, frame, rng, config)
+    joined_blobs = join_parts(choose_seeds(blobs, many, posed, rng), blobs, posed)
+    seeds = choose_any_seeds(joined_blobs, count, frame, rng, config)
     seeds = agreed(seeds, soft=config is not None and config.poses > 1)
     return Start(seeds, blobs, found.clutter | fixed, field, hidden)
 
@@ -121,10 +122,12 @@ def init_from_images(
         seeds = choose_any_seeds(strongest, count, frame, rng, model.config)
     else:
         H, W = some.shape[1:3]
-        height, width = largest_objects((H, W))
-        largest = tuple(max(sides) for sides in zip((height, width), posed_size(model.config), strict=True))
+        (height, width), (y, x) = largest_objects((H, W)), posed_size(model.config)
+        largest = max(height, y), max(width, x)
         found, looks = find_steady_foreground(model.config.background, some, behind, largest)
-        start = find_start(found, count, largest, rng, frame, still=model.config.background == "still", config=model.config)
+        start = find_start(
+            found, count, largest, rng, frame, still=model.config.background == "still", config=model.config
+        )
         seeds = start.seeds
         model.looks = None if looks is None else torch.from_numpy(looks).permute(0, 3, 1, 2).to(model.masks.device)
         if model.ignored is not None:

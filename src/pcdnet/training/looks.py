@@ -89,7 +89,7 @@ def posed(
     poses: Float[np.ndarray, "n 5"],
     side: int,
 ) -> Float[Tensor, "n 3 s s"]:
-    """Masks, solid pixels and greys of blobs (`shapes.framed`), posed around their middles, which come to the middle."""
+    """Masks, solid pixels and greys of blobs (`shapes.framed`), posed around their middles, all in the middle."""
     largest = max(max(blob.mask.shape) for blob in blobs) + 2
     pictures = torch.from_numpy(np.stack([framed(blob, (largest, largest)) for blob in blobs]))
     spare = largest - np.array([blob.mask.shape for blob in blobs])

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from pcdnet.config import ModelConfig
 from pcdnet.training.aligning import Aligned, align
@@ -30,7 +30,7 @@ much larger one pays with any number: shapes that are seen at all angles are har
 MOST_OF_IT = 0.5
 """They must explain this share in any case."""
 STEP_UP = 1.5
-"""More kinds of poses on top are worth it if they divide the number of shapes by so much, or explain more by a tenth."""
+"""More kinds of poses are worth it if they divide the number of shapes by so much, or explain more by a tenth."""
 ENOUGH = 6
 """Fewer shapes than this that explain most of what there is are too few to be others turned."""
 BUNDLED = 0.5
@@ -71,9 +71,7 @@ class Paid:
     """In words, with figures."""
 
 
-def poses_that_pay(
-    blobs: list[Blob], count: int, largest: tuple[int, int], rng: np.random.Generator
-) -> Paid | None:
+def poses_that_pay(blobs: list[Blob], count: int, largest: tuple[int, int], rng: np.random.Generator) -> Paid | None:
     """The fewest kinds of poses that pay among whole blobs no larger than `largest`; None where none do."""
     whole = [blob for blob in blobs if blob.fits(largest)]
     if len(whole) > MOST_BLOBS:
@@ -132,7 +130,7 @@ def _worth_it(tried: Worth, best: Worth) -> bool:
     return fewer or (tried.shapes <= best.shapes and tried.share >= best.share + MORE)
 
 
-def _turn(found: Aligned, energy: Float64[np.ndarray, "n"], told: list[bool]) -> bool:
+def _turn(found: Aligned, energy: Float64[np.ndarray, "n"], told: Bool[np.ndarray, "shapes"]) -> bool:
     """Whether most blobs are of shapes that are not round, and lie at all angles, up to quarter turns."""
     known = (found.kinds >= 0) & np.append(told, False)[found.kinds]
     if energy[known].sum() < energy[found.kinds >= 0].sum() / 2 or not known.any():
@@ -145,7 +143,8 @@ def _turn(found: Aligned, energy: Float64[np.ndarray, "n"], told: list[bool]) ->
 def _ratio(found: Aligned, units: Float64[np.ndarray, "n"]) -> float:
     """The ratio of the sizes of all blobs of a shape but the smallest and largest few, of the typical shape."""
     kinds, counts = np.unique(found.kinds[found.kinds >= 0], return_counts=True)
-    ends = [np.quantile(units[found.kinds == kind], (0.02, 0.98)) for kind in kinds[counts >= counts.max(initial=1) / 4]]
+    some = kinds[counts >= counts.max(initial=1) / 4]
+    ends = [np.quantile(units[found.kinds == kind], (0.02, 0.98)) for kind in some]
     return float(np.median([large / small for small, large in ends])) if ends else 1.0
 
 

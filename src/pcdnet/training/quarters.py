@@ -49,10 +49,11 @@ def choose_quarter_turned(
     far, which = _nearest(looks, areas, still[seeds], areas[seeds])
     kinds = np.where(far.min(axis=1) < NEAR, far.argmin(axis=1), -1)
     chosen = np.array(ways)[which[np.arange(len(whole)), kinds]]
+    best = chosen.tolist()
     made = []
     for kind in range(len(seeds)):
         own = np.flatnonzero(kinds == kind)
-        made.append(_drawn([quarters(whole[n], *chosen[n]) for n in own], chosen[own], frame, config))
+        made.append(_drawn([quarters(whole[n], *best[n]) for n in own], chosen[own], frame, config))
     prototypes, masks = (np.stack(each) for each in zip(*made, strict=True))
     return Seeds(prototypes, masks, whole, kinds)
 

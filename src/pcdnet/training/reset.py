@@ -9,6 +9,7 @@ value becomes a noisy copy of the one of largest error, and from then on the two
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +18,16 @@ from jaxtyping import Bool, Float, Int
 from scipy import ndimage
 from torch import Tensor
 
-from pcdnet.config import TrainConfig
+from pcdnet.config import ModelConfig, TrainConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.engine import Layers
 from pcdnet.model.geometry import Geometry, fast_size, support
 from pcdnet.model.network import PCDNet
+from pcdnet.model.poses.pose import SCALE, pose_frame
+from pcdnet.model.poses.resampling import resampled
 from pcdnet.model.sharing import WHOLE, Sharing
 from pcdnet.model.windows import Windows, canvas
+from pcdnet.training.looks import between_poses
 
 MEMORY = 0.97
 """How much of the running averages is kept in a step."""
@@ -33,6 +37,10 @@ HOPE = 0.5
 """The share of a shared prototype's error that a split may be expected to remove."""
 COPY_NOISE = 0.15
 """Half width of the noise that tells a copy from its original."""
+LIKENESS_STEP, LIKENESS_GROWTH = 5.0, 1.1
+"""Degrees between the angles, and the ratio of the sizes, in which prototypes are compared."""
+UPRIGHT = 0.0, 1.0, 0.0, 0.0, 0.0
+"""The pose of what is not posed."""
 SOLID = 0.3
 """What is painted brighter than this share of a prototype's max_colour pixel counts when it is centred."""
 
@@ -122,15 +130,47 @@ def reset_prototypes(
     return events
 
 
-def likeness(bank: PrototypeBank) -> Float[Tensor, "P P"]:
-    """Correlation of every two prototypes under their masks, best aligned: 1 for the same shape at any place."""
+def likeness(bank: PrototypeBank, config: ModelConfig | None = None) -> Float[Tensor, "P P"]:
+    """Correlation of every two prototypes under their masks, best aligned: 1 for the same shape at any place.
+
+    Of a model with poses, `config`, the same shape turned, grown or mirrored is the same, too.
+    """
     with torch.no_grad():
         objects = bank.prototypes * bank.masks
-        h, w = bank.frame
-        grid = fast_size(2 * h - 1), fast_size(2 * w - 1)
-        spectra = torch.fft.rfft2(objects / objects.flatten(1).norm(dim=1).clamp(min=1e-6)[:, None, None], s=grid)
-        maps: Tensor = torch.fft.irfft2(spectra[:, None] * spectra.conj()[None], s=grid)
-        return maps.flatten(2).amax(dim=-1)
+        if config is None or config.poses == 1:
+            return _best_aligned(objects, objects)
+        frame = pose_frame(bank.frame, config)
+        alike = objects.new_zeros(len(objects), len(objects))
+        still = resampled(objects[:, None], objects.new_tensor([UPRIGHT]).expand(len(objects), -1), frame)[:, 0]
+        for pose in _poses_between(config, objects):
+            turned = resampled(objects[:, None], pose.expand(len(objects), -1), frame)[:, 0]
+            alike = torch.maximum(alike, _best_aligned(still, turned))
+        return torch.maximum(alike, alike.T)
+
+
+def _poses_between(config: ModelConfig, like: Tensor) -> Float[Tensor, "poses 5"]:
+    """The poses that one of two prototypes can have as seen from the other: near angles, and sizes next to its own."""
+    poses = between_poses(config, LIKENESS_STEP).to(like)
+    if config.scales == 1:
+        return poses
+    ratio = config.scale_range[1] / config.scale_range[0]
+    steps = math.ceil(math.log(ratio) / math.log(LIKENESS_GROWTH))
+    sizes = [ratio ** (-step / steps) for step in range(steps + 1)]
+    several = poses.repeat(len(sizes), 1)
+    several[:, SCALE] = like.new_tensor(sizes).repeat_interleave(len(poses))
+    return several
+
+
+def _best_aligned(one: Float[Tensor, "P y x"], two: Float[Tensor, "P y x"]) -> Float[Tensor, "P P"]:
+    """The correlation of every two pictures where they fit best."""
+    h, w = one.shape[-2:]
+    grid = fast_size(2 * h - 1), fast_size(2 * w - 1)
+    spectra = [
+        torch.fft.rfft2(some / some.flatten(1).norm(dim=1).clamp(min=1e-6)[:, None, None], s=grid)
+        for some in (one, two)
+    ]
+    maps: Tensor = torch.fft.irfft2(spectra[0][:, None] * spectra[1].conj()[None], s=grid)
+    return maps.flatten(2).amax(dim=-1)
 
 
 @torch.no_grad()

@@ -112,7 +112,7 @@ def agreed(seeds: Seeds, *, soft: bool = False) -> Seeds:
     """
     unsure = (seeds.masks > UNCERTAIN) & (seeds.masks < 1 - UNCERTAIN)
     if soft:
-        unsure = ndimage.binary_opening(unsure, np.ones((1, OUTLINE, OUTLINE)))
+        unsure = ndimage.binary_opening(unsure, np.ones((1, OUTLINE, OUTLINE), bool))
     uncertain = unsure.sum(axis=(1, 2))
     kept = uncertain <= MOST_UNCERTAIN * (seeds.masks > 0.5).sum(axis=(1, 2))
     if kept.all() or not kept.any():

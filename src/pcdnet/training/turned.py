@@ -95,7 +95,7 @@ def _tight(
 
 
 def posed_size(config: ModelConfig, frame: tuple[int, int] | None = None) -> tuple[int, int]:
-    """How large objects may be in the poses of a model: as its frames, or others, are when they are turned and grown."""
+    """How large objects may be in the poses of a model: as its frames, or others, are, turned and grown."""
     frame = frame or config.prototype_size
     if config.poses == 1:
         return frame

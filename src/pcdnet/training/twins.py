@@ -10,6 +10,7 @@ was cut.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from pcdnet.turning import turned
 
 ALIKE = 0.95
 """Only prototypes more alike than this can be twins: either then removes nine tenths of the error of the other."""
+SAME_TURNED = 0.97
+"""Of a model with poses, prototypes more alike than this in some pose are twins. Objects are not asked."""
 PARTNERS = 3
 """Prototypes that each is compared with, the most alike: of three that are the same, two pairs say so."""
 OBJECTS = 24
@@ -68,12 +71,18 @@ class Twins:
     model: PCDNet
     _bank: PrototypeBank = field(init=False)
     _arrays: BankArrays = field(init=False)
-    _pairs: list[tuple[int, int]] = field(init=False)
+    _pairs: list[tuple[int, int]] = field(default_factory=list)
+    _turned: list[tuple[int, int]] = field(default_factory=list)
     _evidence: dict[tuple[int, int], _Evidence] = field(default_factory=lambda: defaultdict(_Evidence))
 
     def __post_init__(self) -> None:
         self._bank = self.model.weights().map(torch.Tensor.detach).clamped()
         self._arrays = self._bank.to_numpy()
+        if self.model.config.poses > 1:
+            alike = likeness(self.model.bank(), self.model.config).cpu().numpy()
+            rows = range(len(alike))
+            self._turned = [pair for pair in itertools.combinations(rows, 2) if alike[pair] > SAME_TURNED]
+            return
         alike = likeness(self.model.bank()).cpu().numpy()
         np.fill_diagonal(alike, 0)
         nearest = np.argsort(-alike, axis=1, kind="stable")[:, :PARTNERS]
@@ -92,7 +101,7 @@ class Twins:
 
     def pairs(self) -> list[tuple[int, int]]:
         """The pairs of prototypes that are interchangeable, each with the lower number first."""
-        return [pair for pair in self._pairs if self._interchangeable(*pair)]
+        return self._turned + [pair for pair in self._pairs if self._interchangeable(*pair)]
 
     def _interchangeable(self, a: int, b: int) -> bool:
         """Whether objects of either are as well explained by the other."""
