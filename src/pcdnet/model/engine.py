@@ -414,9 +414,7 @@ class Engine(nn.Module):
         if plan.config.max_unexplained == 1:
             return placement
         layers = self._paint(images, plan.bank, own, placement, plan.seen)
-        left = unexplained_shares(
-            images, layers.reconstruction, behind, layers.instances(), placement.exists.shape[1]
-        )
+        left = unexplained_shares(images, layers.reconstruction, behind, layers.instances(), placement.exists.shape[1])
         return kept(placement, placement.exists & (left <= plan.config.max_unexplained))
 
     def _in_order(self, given: SelectionInput, selection: Selection) -> Selection:

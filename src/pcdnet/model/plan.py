@@ -166,9 +166,7 @@ class SearchPlan:
             found = dataclasses.replace(found, exists=found.exists & self._seen_enough(found))
         return found.exists if self.config.min_solid == 0 else self._solid(images, own, found)
 
-    def peaks(
-        self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"] | None = None
-    ) -> Peaks:
+    def peaks(self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"] | None = None) -> Peaks:
         """The best places of every prototype and how well it fits there, solid or not."""
         assert self.localizer is not None
         if isinstance(self.localizer, PhaseLocalizer) and usable(images):
@@ -182,7 +180,11 @@ class SearchPlan:
         return gathered(portions, images, P, self.geometry, peaks)
 
     def peaks_behind(
-        self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"], clear: Float[Tensor, "B 1 H W"]
+        self,
+        images: Float[Tensor, "B C H W"],
+        peaks: int,
+        own: Float[Tensor, "B C H W"],
+        clear: Float[Tensor, "B 1 H W"],
     ) -> Peaks:
         """The best places behind objects that are found already, which let something be seen where it is `clear`."""
         assert isinstance(self.localizer, ErrorReductionLocalizer)

@@ -84,7 +84,11 @@ class Proposer:
         return self._thinned(self.plan.peaks(images, peaks, own), peaks)
 
     def propose_behind(
-        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"], clear: Float[Tensor, "B 1 H W"], peaks: int
+        self,
+        images: Float[Tensor, "B C H W"],
+        own: Float[Tensor, "B C H W"],
+        clear: Float[Tensor, "B 1 H W"],
+        peaks: int,
     ) -> PosedCandidates:
         """The same behind objects that are found already: only where it is `clear` anything is seen."""
         if self.shrunk > 1:

@@ -2,7 +2,8 @@
 
 Candidates are proposed in coarse poses and fitted one by one. Then they are chosen from as from a bank, in an order
 of depth, with rivals tried where an error is left. The chosen objects are fitted together, each to what those in front
-of it let through, and what no longer pays is left out. A second look at what is left over finds small and hidden things.
+of it let through, and what no longer pays is left out. A second look at what is left over finds small and hidden
+things. In the end objects are left out that the others can do without.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from pcdnet.model.plan import SearchPlan
 from pcdnet.model.poses.candidates import PosedCandidates
 from pcdnet.model.poses.fitting import Freedom, Seen, fitted
 from pcdnet.model.poses.instances import Instances
-from pcdnet.model.poses.pose import MARGIN, pose_frame
 from pcdnet.model.poses.polishing import polished
+from pcdnet.model.poses.pose import MARGIN, pose_frame
 from pcdnet.model.poses.proposals import FAINT, Proposer
 from pcdnet.model.poses.sprites import posed_sprites
 from pcdnet.model.poses.variants import VariantSearch
