@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,9 +35,9 @@ class Rules(NamedTuple):
     robust: bool
 
 
-def fit(pictures: Array, poses: Array, shown: Array, behind: Array, inside: Array, rules: Rules) -> Array:
+def fit(pictures: Array, poses: Array, seen: tuple[Array, Array, Array], rules: Rules) -> Array:
     """The poses fitted; the other arrays are as `poses.fitting.fitted` has them."""
-    fitted = poses.copy()
+    fitted, (shown, behind, inside) = poses.copy(), seen
     free = np.array(rules.free, np.int64)
     numbers = np.array(
         [
@@ -204,7 +204,7 @@ def first_colour(
 
 
 @compiled
-def misfit(shown: Array, behind: Array, sprite: Array, colour: Array, i: int, j: int) -> float:
+def misfit(shown: Array, behind: Array, sprite: Array, colour: Array, i: int, j: int) -> Any:
     """The squared error of a pixel, over all channels."""
     total = 0.0
     for c in range(len(colour)):
@@ -214,7 +214,7 @@ def misfit(shown: Array, behind: Array, sprite: Array, colour: Array, i: int, j:
 
 
 @compiled
-def contrast(behind: Array, inside: Array, sprite: Array, colour: Array, numbers: Array) -> float:
+def contrast(behind: Array, inside: Array, sprite: Array, colour: Array, numbers: Array) -> Any:
     """The squared error from which on a pixel hardly counts."""
     C, Y, X = behind.shape
     total, area = 0.0, 0.0
@@ -239,7 +239,7 @@ def look(
     scale: float,
     robust: bool,
     weight: Array,
-) -> float:
+) -> Any:
     """What is left of the error, and into `weight` how much each pixel counts."""
     Y, X = inside.shape
     cost = 0.0

@@ -1,7 +1,8 @@
 """Fitting: poses moved until they leave as little of the error as they can, by damped Gauss-Newton steps.
 
 How an object's pixels change with its angle, its size and its place follows from the slopes of its sprite. The colour
-follows by least squares, so what a change of colour would do as well is left out of account. A step that does not help is taken back, and the next one is smaller.
+follows by least squares, so what a change of colour would do as well is left out of account. A step that does not help
+is taken back, and the next one is smaller.
 """
 
 from __future__ import annotations
@@ -207,8 +208,8 @@ def _compiled(
         steps,
         robust,
     )
-    given = pictures, poses, seen.shown, seen.behind, seen.inside
-    return torch.from_numpy(loops.fit(*map(as_array, given), rules))
+    parts = as_array(seen.shown), as_array(seen.behind), as_array(seen.inside)
+    return torch.from_numpy(loops.fit(as_array(pictures), as_array(poses), parts, rules))
 
 
 def _fitted(
@@ -231,7 +232,7 @@ def _fitted(
         tint = ((layers.mask * layers.paint)[:, None] * weight).expand_as(left)
         if robust and number < (steps + 1) // 2:
             jacobian, left, tint = (
-                blurred(jacobian.flatten(0, 1)).unflatten(0, jacobian.shape[:2]),
+                torch.stack([blurred(each) for each in jacobian.unbind(1)], dim=1),
                 blurred(left),
                 blurred(tint),
             )

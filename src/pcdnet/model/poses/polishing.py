@@ -116,7 +116,8 @@ class _Scene:
         """How the images are explained by these objects."""
         images, config, seen = self.images, self.plan.config, self.plan.seen
         pictures, (B, N) = self.pictures(found).flatten(0, 1), found.prototype.shape
-        made = sprites(pictures, found.pose.flatten(0, 1), self.frame, config).unflatten(0, (B, N))
+        made = sprites(pictures, found.pose.flatten(0, 1), self.frame, config)
+        made = made.view(B, N, *made.shape[1:])
         texture, mask = made.unbind(2)
         mask = mask * found.exists[:, :, None, None]
         texture, mask = texture.contiguous(), mask.contiguous()

@@ -100,7 +100,7 @@ class Proposer:
     def _thinned(self, found: Peaks, peaks: int) -> PosedCandidates:
         """The best of places and poses that are next to each other."""
         P, R = self.prototypes, len(self.coarse)
-        height, row, column = (values.unflatten(1, (P, R)).flatten(2) for values in found)
+        height, row, column = (values.reshape(len(values), P, -1) for values in found)
         pose = torch.arange(R, device=row.device).repeat_interleave(found[0].shape[-1]).expand_as(row)
         height, order = height.topk(min(TRIED, height.shape[-1]), dim=-1)
         row, column, pose = (values.gather(-1, order) for values in (row, column, pose))

@@ -133,9 +133,12 @@ class Look:
     training: bool
     refined: bool
 
-    def placed(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None) -> Placement:
-        """The objects of images."""
-        found = self.improved(images, own, self.chosen(images, own, self.candidates(images, own)))
+    def placed(
+        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, known: Placement | None = None
+    ) -> Placement:
+        """The objects of images; the search begins with those that are known, or with nothing."""
+        first = self.chosen(images, own, self.candidates(images, own)) if known is None else known
+        found = self.improved(images, own, first)
         for _ in range(self.search.config.rounds - 1 if self.refined and not self.training else 0):
             more = self.again(images, own, found)
             if more is found:

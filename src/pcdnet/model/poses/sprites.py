@@ -20,7 +20,8 @@ def posed_sprites(
     (B, N), frame = where.prototype.shape, (prototypes.shape[-2], prototypes.shape[-1])
     pictures = torch.stack([prototypes, masks], dim=2).flatten(0, 1)
     pose = where.pose.detach().flatten(0, 1)
-    made = sprites(pictures, pose, pose_frame(frame, config), config).unflatten(0, (B, N))
+    made = sprites(pictures, pose, pose_frame(frame, config), config)
+    made = made.view(B, N, *made.shape[1:])
     made = made * where.exists[:, :, None, None, None]
     paint, alpha = made.unbind(2)
     return paint.contiguous(), alpha.contiguous()
