@@ -22,7 +22,7 @@ from pcdnet.model.poses.resampling import sprites
 from pcdnet.model.selection import EMPTY
 
 TRACE = 1e-5
-"""What masks are below this beside objects that are turned by quarters comes of rounding; it would widen their frames."""
+"""Masks below this, beside objects that are turned by quarters, come of rounding; they would widen their frames."""
 
 
 def variants_of(bank: PrototypeBank, config: ModelConfig) -> PrototypeBank:
