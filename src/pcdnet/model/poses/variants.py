@@ -47,6 +47,11 @@ def upright(config: ModelConfig) -> ModelConfig:
     )
 
 
+def in_coarse_poses(config: ModelConfig) -> ModelConfig:
+    """The configuration of a model whose objects lie at whole pixels, in one of the poses that are tried."""
+    return dataclasses.replace(config, fine_poses=False, subpixel=False) if config.posed else config
+
+
 def in_images(bank: PrototypeBank, size: tuple[int, int]) -> tuple[PrototypeBank, tuple[int, int]]:
     """A bank whose frames are no larger than images, and where they lie in the old ones.
 
