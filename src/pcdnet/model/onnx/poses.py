@@ -1,4 +1,4 @@
-"""Poses in ONNX: every prototype in every coarse pose is a prototype of the graph; which one is looked up at the end."""
+"""Poses in ONNX: every prototype in every coarse pose is a prototype of the graph; which, is looked up at the end."""
 
 from __future__ import annotations
 
