@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from pcdnet.config import ModelConfig
+from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.poses.fitting import Seen
 from pcdnet.model.poses.resampling import sprites
+from tests.oracle.poses import Bank, Posed, painted
 
 FRAME = (17, 15)
 
@@ -31,3 +36,23 @@ def looks(pictures: Tensor, poses: Tensor, colours: Tensor, config: ModelConfig,
     alpha = mask[:, None]
     shown = colours[..., None, None] * (paint * mask)[:, None] + (1 - alpha) * behind
     return Seen(shown, behind, torch.ones_like(mask))
+
+
+def smooth_bank(rng: torch.Generator, count: int = 2, dtype: torch.dtype = torch.float64) -> PrototypeBank:
+    """The same as a bank, over black."""
+    return PrototypeBank(*smooth_pictures(rng, count, dtype).unbind(1))
+
+
+def scene(bank: PrototypeBank, things: Sequence[Posed], size: tuple[int, int]) -> Tensor:
+    """The image (C H W) that objects make, front to back."""
+    channels = len(things[0].colour)
+    painter = Bank(bank.prototypes, bank.masks, torch.zeros(channels, *size, dtype=bank.masks.dtype))
+    return painted(torch.tensor([thing.numbers for thing in things], dtype=bank.masks.dtype), list(things), painter)
+
+
+def thing(
+    prototype: int, middle: tuple[float, float], angle: float = 0.0, scale: float = 1.0, mirrored: bool = False
+) -> Posed:
+    """A grey object."""
+    colour = torch.tensor([0.8], dtype=torch.float64)
+    return Posed(prototype, middle, angle, math.log(scale), mirrored, colour)
