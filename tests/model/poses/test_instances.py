@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 
 from pcdnet.config import ModelConfig
@@ -73,9 +75,7 @@ def vars_of(things: PosedCandidates) -> list[torch.Tensor]:
 def test_what_is_outside_does_not_exist(rng: torch.Generator) -> None:
     bank, frame = smooth_bank(rng), pose_frame(FRAME, CONFIG)
     things = candidates([0, 0, 0])
-    away = PosedCandidates(
-        things.image, things.prototype, things.row + torch.tensor([0, 100, -100]), *vars_of(things)[3:]
-    )
+    away = dataclasses.replace(things, row=things.row + torch.tensor([0, 100, -100]))
     instances = Instances.of(away, bank, frame, SearchPlan.derive(bank, SIZE, CONFIG))
     image = torch.rand(1, 1, *SIZE, generator=rng, dtype=torch.float64)
     assert instances.candidates(image, None).exists.tolist() == [[True, False, False]]
@@ -97,7 +97,7 @@ def test_of_nothing_nothing_is_chosen(rng: torch.Generator) -> None:
 
 def test_frames_settle_where_objects_lie() -> None:
     things = candidates([0, 0, 0])
-    moved = PosedCandidates(*vars_of(things)[:4], things.pose + torch.tensor([0, 0, 0, 1.4, -2.3]))
+    moved = dataclasses.replace(things, pose=things.pose + torch.tensor([0, 0, 0, 1.4, -2.3]))
     still, whole = moved.settled(subpixel=True), moved.settled(subpixel=False)
     before, after = (x.row + x.pose[:, 3] for x in (moved, still))
     torch.testing.assert_close(before, after)

@@ -13,6 +13,7 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.compiled import reference
 from pcdnet.model.engine import Engine
 from pcdnet.model.placement import Placement
+from pcdnet.model.poses.pose import pose_frame
 from pcdnet.model.poses.sprites import posed_sprites, upright_positions
 from tests.oracle.poses import picture_in_pose
 from tests.oracle.scenes import random_weights
@@ -115,7 +116,7 @@ def test_sprites_are_prototypes_in_their_poses(rng: torch.Generator) -> None:
 def test_places_are_those_of_upright_frames() -> None:
     where = placement()
     places = upright_positions(where, CONFIG)
-    (Y, X), (h, w) = posed_sprites(*[torch.zeros(2, 3, *FRAME).double()] * 2, where, CONFIG)[0].shape[-2:], FRAME
+    (Y, X), (h, w) = pose_frame(FRAME, CONFIG), FRAME
     expected = [-1 + (Y - h) / 2 + 0.3, (X - w) / 2 - 0.4]
     assert places[0, 0].tolist() == pytest.approx(expected, abs=1e-6)
     still = dataclasses.replace(where, pose=where.pose[..., :0])

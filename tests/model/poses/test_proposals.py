@@ -40,7 +40,7 @@ def near(things: PosedCandidates, true: Posed, config: ModelConfig, image: int =
     turned = (things.pose[:, ANGLE] - true.angle + 180).remainder(360) - 180
     grown = (things.pose[:, SCALE].log() - true.log_scale).abs()
     coarse = CoarsePoses.of(config, torch.zeros(()))
-    return (
+    those: Tensor = (
         (things.image == image)
         & (things.prototype == true.prototype)
         & (away < 3)
@@ -48,6 +48,7 @@ def near(things: PosedCandidates, true: Posed, config: ModelConfig, image: int =
         & (grown <= 0.8 * coarse.growth)
         & (things.pose[:, MIRRORED] == float(true.mirrored))
     )
+    return those
 
 
 @pytest.fixture
