@@ -244,8 +244,7 @@ class Look:
         search, config = self.search, self.search.config
         if len(things) == 0:
             return things
-        moving = config.subpixel or (search.proposer is not None and search.proposer.shrunk > 1)
-        freedom = Freedom.of(config, moving=moving)
+        freedom = Freedom.of(config)  # a coarse pose fits best a pixel beside the place of the fine one
         pictures = torch.stack([search.plan.bank.prototypes, search.plan.bank.masks], dim=1)[things.prototype]
         seen = search.seen(images, own, things, clear)
         steps = IN_TRAINING if self.training else FITS
@@ -253,7 +252,7 @@ class Look:
         plain = fitted(pictures, robust, seen, config, freedom, (steps + 1) // 2, robust=False)
         both = [dataclasses.replace(things, pose=pose).settled(subpixel=config.subpixel) for pose in (robust, plain)]
         settled = both[0].and_(both[1])
-        if config.subpixel or not moving:
+        if config.subpixel:
             return settled
         # Where positions are whole, angles and sizes are fitted once more there.
         rest, seen = Freedom.of(config, moving=False), search.seen(images, own, settled, clear)
