@@ -364,6 +364,20 @@ class Engine(nn.Module):
             placement = in_depth_order(images, given.behind(), plan, more) if ordered else more
         return placement if training else self._reported(given, placement)
 
+    def look(self, plan: SearchPlan, *, training: bool, refined: bool) -> Look:
+        """How images are searched for objects in poses, by the plan of the upright bank."""
+        search = self._posed.get(plan)
+        if search is None:
+            search = self._posed[plan] = PosedSearch.derive(plan)
+
+        def palette(shown: Tensor, plan: SearchPlan, candidates: Candidates) -> Palette:
+            return self._palette(shown, plan, candidates, training=training)
+
+        def paint(shown: Tensor, behind: Tensor | None, where: Placement) -> Tensor:
+            return self._paint(shown, plan.bank, behind, where, plan.seen).reconstruction
+
+        return Look(search, palette, paint, training, refined)
+
     def _place_posed(
         self,
         images: Float[Tensor, "B C H W"],
@@ -377,18 +391,8 @@ class Engine(nn.Module):
 
         Where nothing lies between the coarse poses, every prototype in every pose is searched for like one of its own.
         """
-        search = self._posed.get(plan)
-        if search is None:
-            search = self._posed[plan] = PosedSearch.derive(plan)
-        own = None if own is None else own.detach()
-
-        def palette(shown: Tensor, plan: SearchPlan, candidates: Candidates) -> Palette:
-            return self._palette(shown, plan, candidates, training=training)
-
-        def paint(shown: Tensor, behind: Tensor | None, where: Placement) -> Tensor:
-            return self._paint(shown, plan.bank, behind, where, plan.seen).reconstruction
-
-        look = Look(search, palette, paint, training, refined)
+        look, own = self.look(plan, training=training, refined=refined), None if own is None else own.detach()
+        search = look.search
         if search.variants is None:
             found = look.placed(images, own)
         else:
@@ -414,9 +418,7 @@ class Engine(nn.Module):
         if plan.config.max_unexplained == 1:
             return placement
         layers = self._paint(images, plan.bank, own, placement, plan.seen)
-        left = unexplained_shares(
-            images, layers.reconstruction, behind, layers.instances(), placement.exists.shape[1]
-        )
+        left = unexplained_shares(images, layers.reconstruction, behind, layers.instances(), placement.exists.shape[1])
         return kept(placement, placement.exists & (left <= plan.config.max_unexplained))
 
     def _in_order(self, given: SelectionInput, selection: Selection) -> Selection:
