@@ -91,7 +91,10 @@ def posed_shapes() -> torch.Tensor:
 
 def make_posed_workbench(folder: Path, **fields: Any) -> Workbench:
     """The workbench of a model of an L and an F in poses, with two pictures of both."""
-    masks, poses = posed_shapes(), {"rotations": 8, "scales": 2, "scale_range": (0.8, 1.25), "mirror": True, "subpixel": True}
+    masks, poses = (
+        posed_shapes(),
+        {"rotations": 8, "scales": 2, "scale_range": (0.8, 1.25), "mirror": True, "subpixel": True},
+    )
     config = ModelConfig(
         num_prototypes=2,
         prototype_size=(15, 15),
