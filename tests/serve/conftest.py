@@ -23,6 +23,7 @@ from pcdnet.origin import Origin
 from pcdnet.run import load
 from pcdnet.scene import Scenes
 from pcdnet.serve.workbench import Workbench
+from tests.model.poses.letters import letters
 from tests.oracle.scenes import random_bank, random_scene
 from tests.runs import run_of, true_run
 from tests.serve.pages import CHROMIUM, READY, Watch
@@ -80,19 +81,10 @@ def make_own_workbench(folder: Path, kind: Background) -> Workbench:
     return Workbench(folder=folder, model=run.load_model(), pictures=SceneStrip(Scenes(images=pixels, name=kind)))
 
 
-def posed_shapes() -> torch.Tensor:
-    """Masks of an L and of an F, which look like themselves in one pose alone."""
-    shapes = torch.zeros(2, 15, 15)
-    shapes[:, 2:13, 4:7] = 1
-    shapes[0, 10:13, 4:12] = 1
-    shapes[1, 2:5, 4:12] = shapes[1, 7:9, 4:10] = 1
-    return shapes
-
-
 def make_posed_workbench(folder: Path, **fields: Any) -> Workbench:
     """The workbench of a model of an L and an F in poses, with two pictures of both."""
     masks, poses = (
-        posed_shapes(),
+        letters(),
         {"rotations": 8, "scales": 2, "scale_range": (0.8, 1.25), "mirror": True, "subpixel": True},
     )
     config = ModelConfig(

@@ -280,7 +280,7 @@ class Model(Message):
     instance_colours: list[str]
     """The colours of objects in instance views, from the front; after the last they come again."""
     poses: Poses | None = None
-    """Left out where all objects are upright and at whole pixels."""
+    """None where all objects are upright and at whole pixels."""
     renaming: bool
     """Whether what is kept with the run can be changed here: names, edits, corrections."""
     most_bytes: int

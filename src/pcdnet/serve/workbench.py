@@ -144,7 +144,7 @@ class Workbench:
             masks=Array.from_numpy(bank.masks),
             background=Array.from_numpy(bank.background) if fixed and bank.background is not None else None,
             **self.named().model_dump(),
-            **({"poses": _poses(config)} if config.posed else {}),
+            poses=_poses(config) if config.posed else None,
             use=self._use(),
             instance_colours=list(map(as_hex, instance_colours(INSTANCE_COLOURS))),
             renaming=renaming,

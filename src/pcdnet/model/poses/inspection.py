@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import torch
@@ -144,7 +145,8 @@ def fitted_candidacy(
     """Proposals as the candidates that they become by fitting, of which each makes two."""
     fitted = look.fitted(image, own, things)
     origin = [PoseValues.of(pose) for pose in things.pose]
-    return _candidacy(look, image, own, fitted, None, [origin[n % len(things)] for n in range(len(fitted))])
+    proposed = [origin[n % len(things)] for n in range(len(fitted))]
+    return _candidacy(look, image, own, fitted, None, proposed)
 
 
 def _candidacy(
@@ -157,7 +159,11 @@ def _candidacy(
 ) -> Candidacy:
     search = look.search
     instances = Instances.of(things, search.plan.bank, search.frame, search.plan)
-    things, given = instances.things, look.given(image, own, instances)
+    given = look.given(image, own, instances)
+    if len(things) == 0:  # something stands for nothing, so that there is something to point at
+        none = torch.zeros_like(given.candidates.exists)
+        given = dataclasses.replace(given, candidates=dataclasses.replace(given.candidates, exists=none))
+    things = instances.things
     top, left = frame_corner(search.plan.bank.frame, search.config)
     rows = (things.row + top + things.pose[:, DOWN]).tolist()
     columns = (things.column + left + things.pose[:, RIGHT]).tolist()

@@ -36,10 +36,10 @@ export class Handles {
     const { scene } = this;
     const poses = scene.bank?.poses;
     const shown = Boolean(poses && scene.size && this.thing && scene.shrunk === 1);
-    const focused = this.place.contains(document.activeElement);
+    const focused = [this.turn, this.size].find((handle) => handle === document.activeElement);
     this.turn.hidden = !shown || !poses.angles;
     this.size.hidden = !shown || !poses.scales;
-    if (focused && document.activeElement.hidden) this.stage.element.focus({ preventScroll: true });
+    if (focused?.hidden) this.stage.element.focus({ preventScroll: true });
     if (!shown) return;
     const { angle, scale } = this.pose;
     const corners = scene.bank.sprites.corners(this.thing);
