@@ -246,3 +246,31 @@ def test_nothing_serious_is_wrong_with_handles_and_poses(page: Any, scheme: str)
     grave = {each["id"]: each["nodes"][0]["html"][:200] for each in found if each["impact"] in ("serious", "critical")}
     page.locator("#inside summary").click()
     assert not grave
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_all_of_a_model_of_poses_lies_in_sight(visit: Any, posed_site: str, narrow: bool) -> None:
+    page = visit(posed_site, narrow=narrow)
+    page.locator("#objects .row").first.click()
+    page.locator("#inside summary").click()
+    page.wait_for_selector("#heat-poses label")
+    stage = page.locator("#stage").bounding_box()
+    for name in ("Angle", "Size"):
+        box = page.get_by_role("slider", name=name).bounding_box()
+        assert stage["x"] - 1 <= box["x"] <= stage["x"] + stage["width"] - box["width"] + 1
+        assert min(box["width"], box["height"]) >= 24
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+    page.locator("#inside summary").click()
+
+
+def test_a_thing_is_drawn_and_a_prototype_removed_in_a_model_of_poses(page: Any, posed_site: str) -> None:
+    page.evaluate("pcdnet.teaching.add([20, 29, 20, 18], 'flag')")
+    wait(page, "pcdnet.teaching.drawn.length === 1")
+    page.evaluate("pcdnet.teaching.remove(0)")
+    wait(page, "pcdnet.teaching.removed.length === 1")
+    assert page.locator("#corrections li").count() == 2
+    assert page.locator("#notice").is_hidden()
+    page.evaluate("pcdnet.teaching.remove(0, false)")
+    known = httpx.get(f"{posed_site}/api/corrections").json()
+    httpx.delete(f"{posed_site}/api/corrections/{known['drawn'][0]['id']}")
+    wait(page, "pcdnet.teaching.removed.length === 0")
