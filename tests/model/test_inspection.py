@@ -138,10 +138,12 @@ def least_seen(model: PCDNet, image: Tensor) -> float:
     through = torch.ones(image.shape[1:])
     for step in inspect(model, image).steps:
         for rival in step.rivals:
-            M = on_canvas(model.bank().masks[rival.prototype], *rival.position, SIZE)
+            row, column = map(int, rival.position)
+            M = on_canvas(model.bank().masks[rival.prototype], row, column, SIZE)
             least = min(least, float((through.square() * M).sum() / M.sum()))
         if step.chosen is not None:
-            through *= 1 - on_canvas(model.bank().masks[step.chosen.prototype], *step.chosen.position, SIZE)
+            row, column = map(int, step.chosen.position)
+            through *= 1 - on_canvas(model.bank().masks[step.chosen.prototype], row, column, SIZE)
     return least
 
 
@@ -183,14 +185,17 @@ def assert_candidates_are_the_solid_peaks(model: PCDNet, image: Tensor, proposal
 
     Where nothing would be gained a map is flat but for rounding, so what is that low is left out.
     """
-    flimsy, reach = 0, model.plan((image.shape[1], image.shape[2])).localizer.reach
+    flimsy, localizer = 0, model.plan((image.shape[1], image.shape[2])).localizer
+    assert localizer is not None
     for p in range(model.config.num_prototypes):
         shown = locate(model, image, p)
-        height, row, column = (x.tolist() for x in top_peaks(shown.heat, model.config.peaks_per_prototype, reach))
+        height, row, column = (
+            x.tolist() for x in top_peaks(shown.heat, model.config.peaks_per_prototype, localizer.reach)
+        )
         places = [(shown.origin[0] + r, shown.origin[1] + c) for r, c in zip(row, column, strict=True)]
         peaks = [(high, place) for high, place in zip(height, places, strict=True) if high > 0.01]
         solid = [(high, place) for high, place in peaks if is_solid(model, image, p, place)]
-        mine = [proposal for proposal in proposals if proposal.prototype == p and proposal.height > 0.01]
+        mine = [proposal for proposal in proposals if proposal.prototype == p and (proposal.height or 0) > 0.01]
         assert [proposal.position for proposal in mine] == [place for _, place in solid]
         assert [proposal.height for proposal in mine] == pytest.approx([high for high, _ in solid], rel=1e-3, abs=1e-3)
         flimsy += len(peaks) - len(solid)
@@ -275,12 +280,15 @@ def assert_steps_end_at_what_is_found(model: PCDNet, image: Tensor) -> Inspectio
     seen, found = inspect(model, image), model.decompose(image.permute(1, 2, 0).numpy())
     chosen = sorted((step.chosen for step in seen.steps if step.chosen), key=lambda thing: thing.position)
     assert len(chosen) == len(found) == 2
+    assert found.angles is not None
+    assert found.scales is not None
     for thing, n in zip(chosen, found.positions[:, 0].argsort(), strict=True):
         assert thing.pose is not None
         assert thing.prototype == found.prototype_ids[n]
         assert thing.position == pytest.approx(found.positions[n].tolist(), abs=0.1)
         assert (thing.pose.angle - float(found.angles[n]) + 180) % 360 - 180 == pytest.approx(0, abs=1)
-        assert (thing.pose.scale, thing.pose.mirrored) == (pytest.approx(float(found.scales[n]), abs=0.02), False)
+        assert thing.pose.scale == pytest.approx(float(found.scales[n]), abs=0.02)
+        assert not thing.pose.mirrored
     for step, following in pairwise(seen.steps):
         assert step.chosen is not None
         assert following.error == pytest.approx(step.error - step.chosen.error_reduction, abs=1e-2)

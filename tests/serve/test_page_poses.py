@@ -31,7 +31,7 @@ def page(visit: Any, posed_site: str, posed_workbench: Workbench) -> Iterator[An
     posed_workbench.discard_edits()
 
 
-def pose(page: Any) -> tuple[float, float, bool]:
+def pose(page: Any) -> Any:
     """How the selected object is turned, scaled and mirrored."""
     thing = next(each for each in objects(page) if each["id"] == page.evaluate("pcdnet.scene.selected"))
     return thing["angle"], thing["scale"], thing["mirrored"]

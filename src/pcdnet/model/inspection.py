@@ -18,6 +18,7 @@ from pcdnet.model.poses.inspection import (
     CoarseMaps,
     PoseValues,
     fitted_candidacy,
+    maps_of,
     proposed_candidacy,
     proposed_things,
     variant_candidacy,
@@ -144,7 +145,7 @@ def locate(model: PCDNet, image: Float[Tensor, "C H W"], prototype: int, pose: i
     (down, right), (top, left) = corner, plan.offset[prototype].tolist()
     (h, w), (my, mx) = plan.geometry.frame, plan.geometry.padding
     return Localization(
-        heat=plan.localizer.maps(image[None], own)(slice(0, 1), slice(prototype, prototype + 1))[0, 0],
+        heat=maps_of(plan, image[None], own, slice(prototype, prototype + 1))[0],
         origin=(down - my - top, right - mx - left),
         middle=(top + h / 2, left + w / 2),
     )
@@ -246,11 +247,8 @@ def _upright_candidacy(
     plan, where = given.plan, given.candidates
     kinds = where.prototype(torch.arange(where.row.shape[1], device=image.device))
     places = torch.stack([where.row[0], where.column[0]], dim=1) - plan.offset[kinds]
-    (my, mx), maps = (
-        plan.geometry.padding,
-        plan.localizer.maps(image[None], own)(slice(0, 1), slice(0, len(plan.boxes))),
-    )
-    heights = maps[0][kinds, where.row[0] + my, where.column[0] + mx].tolist()
+    (my, mx), maps = plan.geometry.padding, maps_of(plan, image[None], own, slice(0, len(plan.boxes)))
+    heights = maps[kinds, where.row[0] + my, where.column[0] + mx].tolist()
     return Candidacy(given, kinds.tolist(), [(row, column) for row, column in places.tolist()], heights, None)
 
 

@@ -36,6 +36,14 @@ class PoseValues:
         return PoseValues(values[ANGLE] % 360, values[SCALE], values[MIRRORED] > 0)
 
 
+def maps_of(
+    plan: SearchPlan, image: Float[Tensor, "1 C H W"], own: Float[Tensor, "1 C H W"] | None, which: slice
+) -> Float[Tensor, "p rows columns"]:
+    """The localization maps of some prototypes of a plan."""
+    assert plan.localizer is not None, "this plan searches for nothing"
+    return plan.localizer.maps(image, own)(slice(0, 1), which)[0]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CoarseMaps:
     """How the maps of prototypes in coarse poses lie over an image."""
@@ -76,7 +84,7 @@ class CoarseMaps:
         """The localization maps of some variants."""
         if self.search.proposer is not None:
             image, own = self.search.proposer.looked_at(image, own)
-        return self.plan.localizer.maps(image, own)(slice(0, 1), variants)[0]
+        return maps_of(self.plan, image, own, variants)
 
     def upright(self, cell: tuple[int, int], variant: int) -> tuple[int, int]:
         """The position of the upright frame of an object that a cell of a variant's map stands for."""

@@ -12,7 +12,7 @@ const WHERE = "How well a prototype fits with its middle at each place: bright i
 const TRIED = " It is tried in these poses, each with the height of its highest peak; choose one to see its map.";
 const WHY = "Greedy selection takes, one after the other, what lowers the error most.";
 const FITTED =
-  " What was proposed in the poses on the left was turned, sized and moved until it fitted, one by one; selection chooses among these fitted poses. In brackets is the pose that was proposed.";
+  " What was proposed in the coarse poses was turned, sized and moved until it fitted, one by one; selection chooses among these fitted poses. In brackets is the pose that was proposed.";
 
 // From dark over violet and orange to a pale yellow, in equal steps of lightness.
 const RAMP = [[8, 6, 20], [58, 20, 92], [140, 38, 108], [214, 78, 74], [250, 150, 50], [252, 232, 160]];
@@ -248,7 +248,7 @@ export class Inside {
     const found = pose && poseWords(pose, bank.poses);
     const from = proposed ? `, proposed as ${poseWords(proposed, bank.poses)}` : "";
     row.title = `${mark ? "chosen next" : "rival"}: row ${top}, column ${left}${found ? `; ${found}${from}` : ""}`;
-    if (found) middle.append(make("small", { class: "words faint number" }, `${found}${proposed ? ` (${poseWords(proposed, bank.poses)})` : ""}`));
+    if (found) middle.append(make("small", { class: "posed faint" }, `${found}${proposed ? ` (${poseWords(proposed, bank.poses)})` : ""}`));
     for (const [type, shown] of [["pointerenter", [...chosen, proposal]], ["focus", [...chosen, proposal]], ["pointerleave", chosen], ["blur", chosen]]) {
       row.addEventListener(type, () => this.#picture(shown));
     }

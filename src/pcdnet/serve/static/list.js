@@ -1,7 +1,7 @@
 // The objects as a list in depth order; the selected one opens to be edited.
 
 import { button, check, find, make, number, percent } from "./dom.js";
-import { poseOf } from "./poses.js";
+import { poseOf, readable } from "./poses.js";
 import { counted } from "./words.js";
 
 const LISTED = 300;
@@ -200,7 +200,7 @@ function poseFields(scene, now) {
   const whole = (change) => (to) => change(poses.subpixel ? to : Math.round(to));
   field(true, "Row", step, ({ position }) => position[0], whole(place(0)));
   field(true, "Column", step, ({ position }) => position[1], whole(place(1)));
-  field(poses.angles, "Angle", 1, (thing) => poseOf(thing).angle, (angle) => scene.repose(scene.selected, { angle }));
+  field(poses.angles, "Angle", 1, (thing) => readable(poseOf(thing).angle), (angle) => scene.repose(scene.selected, { angle }));
   field(poses.scales, "Scale", 0.02, (thing) => poseOf(thing).scale, (scale) => scene.repose(scene.selected, { scale }));
   if (poses.mirror) {
     const label = make("label", { class: "tick" });

@@ -17,7 +17,9 @@ export function placed({ prototype, position, colour, angle, scale, mirrored }) 
   return { prototype, position, colour, ...pose };
 }
 
-export const degrees = (angle) => `${(Math.round(10 * modulo(angle)) % (10 * FULL_TURN)) / 10}°`;
+// An angle to a tenth of a degree, from 0 to below 360.
+export const readable = (angle) => (Math.round(10 * modulo(angle)) % (10 * FULL_TURN)) / 10;
+export const degrees = (angle) => `${readable(angle)}°`;
 
 // A pose in words; nothing of what a model's objects do not do.
 export function poseWords(thing, poses) {
