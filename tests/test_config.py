@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcdnet.config import PRESETS, RENAMED, RENAMED_VALUES, Config, flags
+from pcdnet.config import MOST_PROTOTYPES, PRESETS, RENAMED, RENAMED_VALUES, Config, flags
 from pcdnet.errors import PcdnetError, Setting
 
 SECTIONS: dict[str, type[Any]] = get_type_hints(Config)
@@ -351,9 +351,9 @@ def test_a_range_that_nothing_is_spread_over_is_refused(fields: dict[str, Any], 
         ),
         (
             {"num_prototypes": 100, "rotations": 1000},
-            "num_prototypes=100 and rotations=1000 make more than 65,536 turned, scaled and mirrored prototypes",
+            "num_prototypes=100 and rotations=1000 make more than 4,096 turned, scaled and mirrored prototypes",
         ),
-        ({"num_prototypes": 200, "scales": 400}, "num_prototypes=200 and scales=400 make more than 65,536 turned,"),
+        ({"num_prototypes": 200, "scales": 400}, "num_prototypes=200 and scales=400 make more than 4,096 turned,"),
         (
             {"prototype_size": (999, 999), "rotations": 20},
             "num_prototypes=19 and rotations=20 make more than 268,435,456 pixels of turned, scaled and mirrored",
@@ -364,6 +364,14 @@ def test_more_poses_than_can_be_computed_are_refused(fields: dict[str, Any], com
     changes = {"scale_range": (0.5, 2.0), **fields} if "scales" in fields else fields
     with pytest.raises(PcdnetError, match=f"^{re.escape(complaint)}.*; use fewer"):
         Config().with_fields({f"model.{name}": value for name, value in changes.items()})
+
+
+def test_prototypes_in_all_poses_have_room_for_numbers_that_decide_ties() -> None:
+    """Each is a prototype of its own in the search, which numbers no more than `MOST_PROTOTYPES`."""
+    most = Config().with_fields({"model.num_prototypes": 512, "model.rotations": 4, "model.mirror": True}).model
+    assert most.num_prototypes * most.poses == MOST_PROTOTYPES
+    with pytest.raises(PcdnetError, match="num_prototypes=513 and rotations=4 make more than 4,096 turned"):
+        dataclasses.replace(most, num_prototypes=513)
 
 
 def test_the_largest_bank_without_poses_is_as_large_as_ever() -> None:

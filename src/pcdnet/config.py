@@ -25,8 +25,9 @@ Init = Literal["constant", "images", "shapes"]
 Background = Literal["black", "still", "plain", "moving"]
 
 MOST_PROTOTYPES, LONGEST, LARGEST_BANK = 2**12, 10_000, 2**28
-"""Prototypes at most, as ties between them are decided by numbers with room for so many; pixels of a prototype's side;
-and pixels of all prototypes, or of all objects of an image: more would fill any memory."""
+"""Prototypes at most, in all poses that they are tried in, as ties between them are decided by numbers with room for so
+many; pixels of a prototype's side; and pixels of all prototypes, or of all objects of an image: more would fill any
+memory."""
 MOST_OBJECTS, MOST_PEAKS, MOST_CANDIDATES = 2**14, 2**10, 2**16
 """Objects of an image, places per prototype, and places of all prototypes at most: all are held for every image."""
 MOST_POSES = 2**10
@@ -167,7 +168,7 @@ class ModelConfig:
             raise PcdnetError(first, *(part for other in others for part in (" and ", other)), cure)
         most, what = max(factors, key=lambda name: factors[name]), "more than {} %s; use fewer of either"
         prototypes = what % "turned, scaled and mirrored prototypes"
-        _check_product(self, "num_prototypes", most, self.poses, MOST_CANDIDATES, prototypes)
+        _check_product(self, "num_prototypes", most, self.poses, MOST_PROTOTYPES, prototypes)
         (h, w), largest = self.prototype_size, self.scale_range[1]
         pixels, area = what % "pixels of turned, scaled and mirrored prototypes", h * w * max(1.0, largest) ** 2
         _check_product(self, "num_prototypes", most, math.ceil(self.poses * area), LARGEST_BANK, pixels)

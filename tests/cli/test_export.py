@@ -11,15 +11,18 @@ from pathlib import Path
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 import pytest
+import torch
 
 from pcdnet.cli import main
+from pcdnet.config import Config, ModelConfig
 from pcdnet.data.tetrominoes import generate
 from pcdnet.model import onnx
+from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.onnx import parity
 from pcdnet.names import Names
 from pcdnet.origin import Origin
 from tests.cli.conftest import Complaint
-from tests.runs import grey_run, true_run
+from tests.runs import grey_run, run_of, true_run
 
 Capture = pytest.CaptureFixture[str]
 
@@ -62,6 +65,21 @@ def test_the_printed_example_runs(grey: Path, tmp_path: Path, capsys: Capture) -
         [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True, env={**os.environ}
     )
     assert ran.stdout == "(2, 1, 20, 30) (2, 20, 30)\n"
+
+
+def test_objects_with_poses_are_exported_in_coarse_ones(tmp_path: Path, capsys: Capture) -> None:
+    shapes = torch.rand(1, 7, 5, generator=torch.Generator().manual_seed(0))
+    turning = ModelConfig(num_prototypes=1, prototype_size=(7, 5), max_objects=2, channels=1, rotations=4, mirror=True)
+    bank, path = PrototypeBank(shapes, torch.ones(1, 7, 5)), tmp_path / "model.onnx"
+    run_of(tmp_path / "turning", bank, Config(model=turning), Origin())
+    assert main(["export", str(tmp_path / "turning"), "--onnx", str(path), "--size", "20", "30"]) == 0
+    printed, example = capsys.readouterr().out.split("\n\n")
+    assert "objects lie at whole pixels, each in one of 8 poses: what lies between them is not in the file\n" in printed
+    lines = [*example.splitlines(), "print(angle.shape, scale.dtype, mirrored.any())"]
+    ran = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True, env={**os.environ}
+    )
+    assert ran.stdout == "(1, 2) float32 False\n"
 
 
 def test_names_of_prototypes_are_in_the_file(grey: Path, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_symbols_in_four_turns_are_learned_with_poses_and_upright_ones_as_ever(t
     symbols = [posed_blob(shape, 0, 7, rng).mask for shape in (heart, hook, triangle)]
     for n, image in enumerate(images):
         for m, corner in enumerate((4, 27)):
-            shape = np.rot90(symbols[(n + m) % 3], rng.integers(4) if turned else 0)
+            shape = np.rot90(symbols[(n + m) % 3], int(rng.integers(4)) if turned else 0)
             image[corner : corner + len(shape), corner : corner + shape.shape[1]][shape] = 200
     choice = choose(images, seed=0)
     model = choice.config.model

@@ -17,7 +17,7 @@ EXAMPLE = """
 import numpy, onnxruntime
 session = onnxruntime.InferenceSession({name!r})
 images = numpy.zeros({shape}, numpy.float32)  # yours: {kind}, values from 0 to 1
-reconstruction, prototype, position, colour, gain, instances = session.run(None, {{"images": images}})"""
+{outputs} = session.run(None, {{"images": images}})"""
 """How the file is used, as it is printed."""
 
 
@@ -51,10 +51,19 @@ class Export:
         print(f"wrote {self.onnx}   {written.bytes / 1e6:.1f} MB, {shape}, up to {model.config.max_objects} objects")
         if model.config.restarts > 0:
             print("it chooses greedily: refinement is not in the file")
+        if written.coarse:
+            print(_coarse(model.config.poses))
         print(_checked(written.parity))
         kind = "grey" if model.config.channels == 1 else "RGB"
         print("next: use it in any program, for example")
-        print(EXAMPLE.format(name=str(self.onnx), shape=written.shape, kind=kind))
+        outputs = ", ".join(written.outputs)
+        print(EXAMPLE.format(name=str(self.onnx), shape=written.shape, kind=kind, outputs=outputs))
+
+
+def _coarse(poses: int) -> str:
+    """A sentence on what the file of a model with poses leaves out."""
+    where = "objects lie at whole pixels" + (f", each in one of {poses} poses" if poses > 1 else "")
+    return f"{where}: what lies between them is not in the file"
 
 
 def _checked(parity: Parity | None) -> str:

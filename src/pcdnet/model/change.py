@@ -87,6 +87,6 @@ class ChangeKernels:
 
     def squares(
         self, inside: Complex[Tensor, "*any Y X"], places: tuple[int, int], some: slice | Tensor = slice(None)
-    ) -> Float[Tensor, "*any P rows columns"]:
+    ) -> Float[Tensor, "*maps P rows columns"]:
         """The coefficient q at the first `places`, from the spectrum of a plane that is 1 where something is seen."""
         return to_places(inside * self._spectra[some, 4], self._grid, places)

@@ -213,13 +213,14 @@ class Engine(nn.Module):
             plan = SearchPlan.derive(bank, (H, W), config, shown)
         own = self.own_backgrounds(images, bank, sharing)
         twice = self.config.background == "plain" and not training
-        first = refined and not (twice and self.config.posed)  # of poses, what hides the ground is known well enough
+        first = refined and not (twice and plan.config.posed)  # of poses, what hides the ground is known well enough
         layers = self._explain(images, bank, own, plan, training=training, refined=first, sharing=sharing)
         if self.config.background != "plain" or training:
             return layers
         # Objects that cover much of an image bend the surface a little: without them it is straight.
         own = backgrounds("plain", images, None, replace(layers, bare=None).instances() > 0)
-        return self._explain(images, bank, own, plan, training=training, refined=refined)
+        known = layers.placement if plan.config.posed else None
+        return self._explain(images, bank, own, plan, training=training, refined=refined, known=known)
 
     def _whole_bank(self) -> PrototypeBank:
         """The bank as it is painted in evaluation, with all of the field's background."""
@@ -269,9 +270,10 @@ class Engine(nn.Module):
         training: bool,
         refined: bool,
         sharing: Sharing = WHOLE,
+        known: Placement | None = None,
     ) -> Layers:
         with torch.no_grad():
-            placement = self._place(images, own, plan, training=training, refined=refined)
+            placement = self._place(images, own, plan, training=training, refined=refined, known=known)
         return self._paint(images, bank, own, placement, plan.seen, sharing)
 
     def _check_size(self, H: int, W: int) -> None:
@@ -328,10 +330,11 @@ class Engine(nn.Module):
         *,
         training: bool,
         refined: bool,
+        known: Placement | None = None,
     ) -> Placement:
-        """The objects of images, in the poses that they may have."""
+        """The objects of images, in the poses that they may have; of these the search begins with those `known`."""
         if plan.config.posed:
-            return self._place_posed(images, own, plan, training=training, refined=refined)
+            return self._place_posed(images, own, plan, training=training, refined=refined, known=known)
         return self._place_upright(images, own, plan, training=training, refined=refined)
 
     def _place_upright(
@@ -370,6 +373,7 @@ class Engine(nn.Module):
         *,
         training: bool,
         refined: bool,
+        known: Placement | None,
     ) -> Placement:
         """The same for objects that have poses.
 
@@ -390,7 +394,7 @@ class Engine(nn.Module):
 
         look = Look(search, palette, paint, training, refined)
         if search.variants is None:
-            found = look.placed(images, own)
+            found = look.placed(images, own, known)
         else:
             modes = {"training": training, "refined": refined}
             variants = self._place_upright(images, own, search.variants.plan, **modes)
@@ -414,9 +418,7 @@ class Engine(nn.Module):
         if plan.config.max_unexplained == 1:
             return placement
         layers = self._paint(images, plan.bank, own, placement, plan.seen)
-        left = unexplained_shares(
-            images, layers.reconstruction, behind, layers.instances(), placement.exists.shape[1]
-        )
+        left = unexplained_shares(images, layers.reconstruction, behind, layers.instances(), placement.exists.shape[1])
         return kept(placement, placement.exists & (left <= plan.config.max_unexplained))
 
     def _in_order(self, given: SelectionInput, selection: Selection) -> Selection:

@@ -55,7 +55,7 @@ class SearchPlan:
     """How tight frames lie in the images."""
     frames: Geometry
     """How the bank's own frames lie in the images, wherever a tight one may lie."""
-    localizer: PhaseLocalizer | ErrorReductionLocalizer | None
+    finder: PhaseLocalizer | ErrorReductionLocalizer | None
     """Scores every place; None where places are known already."""
     cells: CellLocalizer | None
     """Scores the places at which something is left to explain, if these are few and places are scored by that."""
@@ -117,7 +117,7 @@ class SearchPlan:
             offset=offset,
             geometry=geometry,
             frames=Geometry(image_size, bank.frame, (my + h, mx + w)),
-            localizer=localizer,
+            finder=localizer,
             cells=cells,
             kernels=kernels,
             sizes=sizes,
@@ -127,6 +127,12 @@ class SearchPlan:
             behind=None if background is None else canvas(background[None], geometry),
             seen=seen,
         )
+
+    @property
+    def localizer(self) -> PhaseLocalizer | ErrorReductionLocalizer:
+        """What scores every place."""
+        assert self.finder is not None, "the places are known already"
+        return self.finder
 
     def place_of(self, row: Any, column: Any, peaks: int) -> Any:
         """Where the opaque part of candidates (*any T) begins, by row, column and shape, as one number each.
@@ -166,11 +172,8 @@ class SearchPlan:
             found = dataclasses.replace(found, exists=found.exists & self._seen_enough(found))
         return found.exists if self.config.min_solid == 0 else self._solid(images, own, found)
 
-    def peaks(
-        self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"] | None = None
-    ) -> Peaks:
+    def peaks(self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"] | None = None) -> Peaks:
         """The best places of every prototype and how well it fits there, solid or not."""
-        assert self.localizer is not None
         if isinstance(self.localizer, PhaseLocalizer) and usable(images):
             return self.localizer.peaks(images, peaks, own)
         maps, P = self.localizer.maps(images, own), len(self.boxes)
@@ -182,7 +185,11 @@ class SearchPlan:
         return gathered(portions, images, P, self.geometry, peaks)
 
     def peaks_behind(
-        self, images: Float[Tensor, "B C H W"], peaks: int, own: Float[Tensor, "B C H W"], clear: Float[Tensor, "B 1 H W"]
+        self,
+        images: Float[Tensor, "B C H W"],
+        peaks: int,
+        own: Float[Tensor, "B C H W"],
+        clear: Float[Tensor, "B 1 H W"],
     ) -> Peaks:
         """The best places behind objects that are found already, which let something be seen where it is `clear`."""
         assert isinstance(self.localizer, ErrorReductionLocalizer)

@@ -11,11 +11,15 @@ from onnx import helper
 from torch import Tensor
 
 from pcdnet.config import Background, ModelConfig
+from pcdnet.decomposition import POSE
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import to_onnx
 from pcdnet.model.onnx.file import IR, OPSET
 from pcdnet.model.onnx.graph import BOOL, FLOAT, INT, Graph, Value
 from pcdnet.model.onnx.parity import run
+from pcdnet.model.poses.pose import ANGLE, MIRRORED, SCALE
+from pcdnet.model.poses.sprites import upright_positions
+from pcdnet.model.poses.variants import variants_of
 from tests.model import models
 from tests.oracle.scenes import random_bank, random_scene, random_weights
 
@@ -51,6 +55,16 @@ def random_model(
     return model, scenes
 
 
+def posed_model(
+    seed: int, channels: int = 3, background: Background = "black", **fields: Any
+) -> tuple[PCDNet, list[Tensor]]:
+    """The same of prototypes in any of the coarse poses; by default two angles in two sizes, mirrored or not."""
+    poses = {"rotations": 2, "rotation_range": (-20.0, 25.0), "scales": 2, "scale_range": (0.8, 1.2), "mirror": True}
+    model, _ = random_model(seed, channels, background, **{"fine_poses": False, **poses, **fields})
+    rng, bank = torch.Generator().manual_seed(seed), variants_of(model.weights().map(Tensor.detach), model.config)
+    return model, [random_scene(rng, bank, SIZE, channels, count % 5, noise=0.01) for count in range(10)]
+
+
 def true_model(**fields: Any) -> PCDNet:
     """A model of the true prototypes of Tetrominoes that chooses greedily, as files do."""
     return models.true_model(restarts=0, depth_order=False, **fields)
@@ -63,7 +77,12 @@ def agree(model: PCDNet, images: Tensor) -> int:
         layers = model(images)
     where = layers.placement
     assert torch.equal(found["prototype"], where.prototype)
-    assert torch.equal(found["position"], torch.stack([where.row, where.column], dim=-1))
+    positions = upright_positions(where, model.config)
+    assert torch.equal(found["position"], positions.long() * where.exists[..., None])
+    assert torch.equal(positions, positions.round())
+    if model.config.posed:
+        poses = torch.stack([found[name].float() for name in POSE], dim=-1)
+        assert torch.equal(poses, where.pose[..., [ANGLE, SCALE, MIRRORED]])
     torch.testing.assert_close(found["reconstruction"], layers.reconstruction, atol=1e-4, rtol=0)
     torch.testing.assert_close(found["colour"], layers.colour, atol=1e-4, rtol=0)
     torch.testing.assert_close(found["gain"], where.error_reduction, atol=1e-3, rtol=1e-4)

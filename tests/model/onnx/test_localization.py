@@ -20,6 +20,7 @@ def test_the_maps_are_those_of_the_model(localization: Localization, channels: i
     x = graph.value(FLOAT, "images")
     maps = phase_maps(x, plan) if localization == "phase" else error_reduction_maps(x, (3, channels), plan)
     (found,) = evaluate(graph, [maps], images=images.numpy())
+    assert plan.localizer is not None
     expected = plan.localizer.maps(images)(slice(0, 3), slice(0, 4))
     torch.testing.assert_close(torch.from_numpy(found), expected, atol=2e-3, rtol=1e-3)
     assert expected.std() > 0.01
@@ -29,7 +30,10 @@ def test_maps_of_prototypes_without_masks_are_those_of_the_model() -> None:
     model, scenes = random_model(1, 3, "still", template="prototype")
     images, plan, graph = torch.stack(scenes[1:4]), model.plan(SIZE), Graph()
     (found,) = evaluate(graph, [phase_maps(graph.value(FLOAT, "images"), plan)], images=images.numpy())
+    assert plan.localizer is not None
     expected = plan.localizer.maps(images)(slice(0, 3), slice(0, 4))
     torch.testing.assert_close(torch.from_numpy(found), expected, atol=2e-3, rtol=1e-3)
-    painted = random_model(1, 3, "still")[0].plan(SIZE).localizer.maps(images)(slice(0, 3), slice(0, 4))
+    by_masks = random_model(1, 3, "still")[0].plan(SIZE).localizer
+    assert by_masks is not None
+    painted = by_masks.maps(images)(slice(0, 3), slice(0, 4))
     assert (painted - expected).abs().max() > 0.05

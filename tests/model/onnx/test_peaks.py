@@ -61,6 +61,7 @@ def test_the_peaks_of_maps_are_those_of_the_model(localization: Localization, rn
     graph = Graph()
     places = propose(graph.value(FLOAT, "maps"), 2, plan)
     row, column, exists = evaluate(graph, [places.row, places.column, places.exists], maps=maps.numpy())
+    assert plan.localizer is not None
     height, *where = top_peaks(maps, 3, plan.localizer.reach)
     assert np.array_equal(exists, (height > -torch.inf).flatten(1))
     for ours, theirs in zip((row, column), where, strict=True):

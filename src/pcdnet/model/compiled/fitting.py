@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,11 +35,9 @@ class Rules(NamedTuple):
     robust: bool
 
 
-def fit(
-    pictures: Array, poses: Array, shown: Array, behind: Array, inside: Array, rules: Rules
-) -> Array:
+def fit(pictures: Array, poses: Array, seen: tuple[Array, Array, Array], rules: Rules) -> Array:
     """The poses fitted; the other arrays are as `poses.fitting.fitted` has them."""
-    fitted = poses.copy()
+    fitted, (shown, behind, inside) = poses.copy(), seen
     free = np.array(rules.free, np.int64)
     numbers = np.array(
         [
@@ -54,7 +52,9 @@ def fit(
     )
 
     def work(start: int, stop: int) -> None:
-        _fit((start, stop), pictures, fitted, shown, behind, inside, free, numbers, rules.blur, rules.steps, rules.robust)
+        _fit(
+            (start, stop), pictures, fitted, shown, behind, inside, free, numbers, rules.blur, rules.steps, rules.robust
+        )
 
     share(work, len(poses))
     return fitted
@@ -131,7 +131,7 @@ def resample(picture: Array, pose: Array, sprite: Array) -> None:
             sprite[0, i, j], sprite[1, i, j] = 0, 0
             if y <= -1 or y >= h or x <= -1 or x >= w:
                 continue
-            top, left = int(math.floor(y)), int(math.floor(x))
+            top, left = math.floor(y), math.floor(x)
             dy, dx = y - top, x - left
             for a in range(2):
                 if top + a < 0 or top + a >= h:
@@ -167,10 +167,17 @@ def weighted_colour(shown: Array, behind: Array, sprite: Array, weight: Array, n
 
 @compiled
 def first_colour(
-    shown: Array, behind: Array, inside: Array, sprite: Array, numbers: Array, robust: bool, colour: Array, weight: Array
+    shown: Array,
+    behind: Array,
+    inside: Array,
+    sprite: Array,
+    numbers: Array,
+    robust: bool,
+    colour: Array,
+    weight: Array,
 ) -> None:
     """The colour at the start: robustly, by those pixels of the body that agree with most of them."""
-    C, Y, X = shown.shape
+    Y, X = inside.shape
     if not robust:
         weight[:] = inside
         weighted_colour(shown, behind, sprite, weight, numbers, colour)
@@ -197,7 +204,7 @@ def first_colour(
 
 
 @compiled
-def misfit(shown: Array, behind: Array, sprite: Array, colour: Array, i: int, j: int) -> float:
+def misfit(shown: Array, behind: Array, sprite: Array, colour: Array, i: int, j: int) -> Any:
     """The squared error of a pixel, over all channels."""
     total = 0.0
     for c in range(len(colour)):
@@ -207,7 +214,7 @@ def misfit(shown: Array, behind: Array, sprite: Array, colour: Array, i: int, j:
 
 
 @compiled
-def contrast(behind: Array, inside: Array, sprite: Array, colour: Array, numbers: Array) -> float:
+def contrast(behind: Array, inside: Array, sprite: Array, colour: Array, numbers: Array) -> Any:
     """The squared error from which on a pixel hardly counts."""
     C, Y, X = behind.shape
     total, area = 0.0, 0.0
@@ -232,7 +239,7 @@ def look(
     scale: float,
     robust: bool,
     weight: Array,
-) -> float:
+) -> Any:
     """What is left of the error, and into `weight` how much each pixel counts."""
     Y, X = inside.shape
     cost = 0.0
@@ -263,7 +270,7 @@ def slopes(
     free: Array,
     planes: Array,
 ) -> None:
-    """How what is painted changes with each free number, with the colour, and what is left; weighted, plane by plane."""
+    """How what is painted changes with each free number and with the colour, and what is left: weighted planes."""
     (C, Y, X), F = shown.shape, len(free)
     changes = np.zeros((2, F))
     for i in range(Y):

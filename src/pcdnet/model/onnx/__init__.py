@@ -26,6 +26,10 @@ class OnnxExport:
     """How large it is."""
     shape: tuple[int, int, int, int]
     """Images a call, channels, height and width that it takes."""
+    outputs: tuple[str, ...]
+    """What it gives, in this order; docs/onnx.md says what each of them is."""
+    coarse: bool
+    """Whether the model finds poses, or fractions of a pixel, that lie between those which the file knows."""
     parity: Parity | None
     """How it compares with the model on images drawn for it; None where onnxruntime is missing."""
 
@@ -34,6 +38,7 @@ def export_onnx(model: PCDNet, path: str | Path, *, size: tuple[int, int] | None
     """Write the model as an ONNX file that finds the same objects, and compare the file with the model.
 
     The file chooses greedily, as the model does with `restarts = 0` and `depth_order = False`, in evaluation mode.
+    Where objects have poses it knows the coarse ones alone, at whole pixels: `fine_poses = False`, `subpixel = False`.
 
     Parameters
     ----------
@@ -66,6 +71,9 @@ def export_onnx(model: PCDNet, path: str | Path, *, size: tuple[int, int] | None
         content = to_onnx(model, size, batch)
     with whole_file(path) as file:
         file.write(content)
+    from pcdnet.model.onnx.file import meaning_of
+    from pcdnet.model.onnx.poses import left_out
+
     parity = None
     if find_spec("onnxruntime") is not None:
         from pcdnet.model.onnx.parity import compare, sample
@@ -77,7 +85,14 @@ def export_onnx(model: PCDNet, path: str | Path, *, size: tuple[int, int] | None
                 f"{path} was written, but onnxruntime finds only {parity.shared} of {parity.objects} objects in "
                 f"drawn images with it; do not use it, and try another version of onnxruntime"
             )
-    return OnnxExport(path=path, bytes=len(content), shape=(batch, model.config.channels, *size), parity=parity)
+    return OnnxExport(
+        path=path,
+        bytes=len(content),
+        shape=(batch, model.config.channels, *size),
+        outputs=tuple(meaning_of(model.config))[1:],
+        coarse=bool(left_out(model.config)),
+        parity=parity,
+    )
 
 
 def to_onnx(model: PCDNet, size: tuple[int, int], batch: int = 1) -> bytes:

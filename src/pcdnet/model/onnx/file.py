@@ -15,6 +15,7 @@ from pcdnet.config import ModelConfig
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.model.composition import changed
 from pcdnet.model.network import PCDNet
+from pcdnet.model.onnx import poses
 from pcdnet.model.onnx.colour import network_colours
 from pcdnet.model.onnx.graph import FLOAT, Graph, Value, where
 from pcdnet.model.onnx.localization import as_array, error_reduction_maps, phase_maps
@@ -22,6 +23,7 @@ from pcdnet.model.onnx.peaks import propose
 from pcdnet.model.onnx.selection import select
 from pcdnet.model.onnx.solidity import solid
 from pcdnet.model.plan import SearchPlan
+from pcdnet.model.poses.variants import in_coarse_poses
 from pcdnet.model.selection import EMPTY
 
 OPSET, IR = 17, 8
@@ -36,9 +38,10 @@ FOLLOWED = (
     *("num_prototypes", "prototype_size", "max_objects", "peaks_per_prototype", "channels"),
     *("min_error_reduction", "sparse_training", "restarts", "depth_order", "overhang", "max_colour"),
     *("min_visible", "min_solid", "min_inside"),
+    *("rotations", "rotation_range", "scales", "scale_range", "mirror", "fine_poses", "subpixel"),
 )
-"""Fields of the configuration that the graph follows whatever their value; but for refinement and
-the depth order, which are left out of it, as the file says itself."""
+"""Fields of the configuration that the graph follows whatever their value; but for refinement, the depth order and
+what lies between the coarse poses and pixels, which are left out of it, as the file says itself."""
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "localization": ("phase", "error_reduction"),
@@ -60,7 +63,12 @@ MEANING = {
     "gain": "batch x objects: how much the squared error fell with the object",
     "instances": "batch x height x width: 0 is background, n + 1 the n-th object from the front",
 }
-"""What goes into the graph and what comes out of it, in this order."""
+"""What goes into every graph and what comes out of it, in this order."""
+
+
+def meaning_of(config: ModelConfig) -> dict[str, str]:
+    """What goes into the graph of a model and what comes out of it, in this order."""
+    return {**MEANING, **poses.MEANING} if in_coarse_poses(config).posed else MEANING
 
 
 def written(model: PCDNet, size: tuple[int, int], batch: int) -> bytes:
@@ -68,25 +76,28 @@ def written(model: PCDNet, size: tuple[int, int], batch: int) -> bytes:
     _check_config(model.config)
     _check(model, size, batch)
     bank = model.weights().map(lambda values: values.detach().cpu().float()).clamped()
-    plan = SearchPlan.derive(bank, size, model.config)
-    config, N = model.config, model.config.max_objects
-    graph = Graph()
-    images = graph.value(FLOAT, "images")
-    found = _found(graph, images, model, plan, batch)
-    (H, W), C = size, config.channels
-    shapes = ((batch, C, H, W), (batch, N), (batch, N, 2), (batch, N, C), (batch, N), (batch, H, W))
+    config, N = in_coarse_poses(model.config), model.config.max_objects
+    plan, graph = SearchPlan.derive(bank, size, config), Graph()
+    posed, images = poses.searched(plan) if config.posed else None, graph.value(FLOAT, "images")
+    found = _found(graph, images, model, plan if posed is None else posed.plan, batch)
+    found = found if posed is None else poses.as_posed(graph, found, posed, config)
+    meaning, (H, W), C = meaning_of(config), size, config.channels
+    outputs = [graph.copy(value, name) for value, name in zip(found, list(meaning)[1:], strict=True)]
+    shapes = [(batch, C, H, W), (batch, N), (batch, N, 2), (batch, N, C), (batch, N), (batch, H, W)]
+    shapes += [(batch, N)] * (len(outputs) - len(shapes))
     content = graph.proto(
         "pcdnet",
-        [helper.make_tensor_value_info("images", FLOAT, (batch, C, H, W), MEANING["images"])],
+        [helper.make_tensor_value_info("images", FLOAT, (batch, C, H, W), meaning["images"])],
         [
-            helper.make_tensor_value_info(value.name, value.dtype, shape, MEANING[value.name])
-            for value, shape in zip(found, shapes, strict=True)
+            helper.make_tensor_value_info(value.name, value.dtype, shape, meaning[value.name])
+            for value, shape in zip(outputs, shapes, strict=True)
         ],
     )
     proto = helper.make_model(content, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
     proto.producer_name, proto.producer_version = "pcdnet", version("pcdnet")
     proto.doc_string = "Finds the objects in images and explains every image as a stack of them."
-    helper.set_model_props(proto, _metadata(model, size, batch))
+    further = {} if posed is None else poses.words(config, posed)
+    helper.set_model_props(proto, {**_metadata(model, size, batch), **further})
     checker.check_model(proto)
     return bytes(proto.SerializeToString())
 
@@ -127,7 +138,7 @@ def _check(model: PCDNet, size: tuple[int, int], batch: int) -> None:
 
 
 def _found(graph: Graph, images: Value, model: PCDNet, plan: SearchPlan, batch: int) -> list[Value]:
-    """The whole way from images to the outputs, named as in MEANING."""
+    """The whole way from images to the outputs, in the order of MEANING."""
     config, shape = plan.config, (batch, plan.config.channels)
     if model.ignored is not None and model.ignored.any() and plan.bank.background is not None:
         images = where(graph.constant(model.ignored.cpu().numpy()), as_array(plan.bank.background), images)
@@ -153,17 +164,17 @@ def _found(graph: Graph, images: Value, model: PCDNet, plan: SearchPlan, batch: 
     if config.labels == "change":
         behind = as_array(plan.bank.behind(torch.zeros(config.channels, *plan.geometry.image)))
         labels = where(changed(painted, behind[None], 1), labels, 0)
-    outputs = painted, chosen.prototype, position, chosen.colour, chosen.error_reduction, labels
-    return [graph.copy(value, name) for value, name in zip(outputs, list(MEANING)[1:], strict=True)]
+    return [painted, chosen.prototype, position, chosen.colour, chosen.error_reduction, labels]
 
 
 def _metadata(model: PCDNet, size: tuple[int, int], batch: int) -> dict[str, str]:
     """What the graph alone does not say, all as texts."""
     config, pixels = model.config, "RGB" if model.config.channels == 3 else "grey"
+    *settings, last = ["restarts = 0", "depth_order = false", *poses.left_out(config)]
     return {
         "pcdnet_version": version("pcdnet"),
         "preprocessing": f"{pixels} pixels of 0 to 255 as float32, divided by 255, channels before height and width",
-        "selection": "greedy, as pcdnet chooses with restarts = 0 and depth_order = false",
+        "selection": f"greedy, as pcdnet chooses with {', '.join(settings)} and {last}",
         "image_size": json.dumps(size),
         "prototype_size": json.dumps(config.prototype_size),
         "batch": str(batch),

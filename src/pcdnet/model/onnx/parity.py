@@ -11,9 +11,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pcdnet.model.composition import compose
+from pcdnet.model.engine import Layers
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.network import PCDNet
 from pcdnet.model.onnx import require
+from pcdnet.model.poses.pose import ANGLE, MIRRORED, SCALE
+from pcdnet.model.poses.sprites import upright_positions
+from pcdnet.model.poses.variants import in_coarse_poses, in_images, variants_of
 from pcdnet.model.windows import Frames
 
 SAME_ERROR = 1e-3
@@ -22,12 +26,12 @@ SAME_ERROR = 1e-3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parity:
-    """What an ONNX file found, beside what the model finds without refinement."""
+    """What an ONNX file found, beside what the model finds without what files leave out."""
 
     objects: int
     """How many objects the model found."""
     shared: int
-    """How many of them the file found too, in the same image, of the same prototype and in the same place."""
+    """How many of them the file found too, in the same image, of the same prototype, in the same place and pose."""
     difference: float
     """The largest difference between pixels of their reconstructions."""
     as_good: bool
@@ -47,12 +51,16 @@ def run(content: bytes, images: Float[Tensor, "B C H W"]) -> dict[str, Tensor]:
 
 @torch.inference_mode()
 def compare(content: bytes, model: PCDNet, images: Float[Tensor, "B C H W"]) -> Parity:
-    """Explain images with an ONNX file and with the model it was made of, without refinement."""
+    """Explain images with an ONNX file and with the model it was made of, which leaves out what files do, too."""
     found = run(content, images)
-    layers = copy.deepcopy(model).cpu().float().explain(images, None, training=False, refined=False)
+    layers, config = _explained(model, images), in_coarse_poses(model.config)
     where = layers.placement
     theirs = torch.cat([found["prototype"][..., None], found["position"]], dim=-1)
-    ours = torch.stack([where.prototype, where.row, where.column], dim=-1)
+    ours = torch.cat([where.prototype[..., None], upright_positions(where, config)], dim=-1)
+    if config.posed:
+        poses = [found[name][..., None].float() for name in ("angle", "scale", "mirrored")]
+        theirs = torch.cat([theirs, *poses], dim=-1)
+        ours = torch.cat([ours, where.pose[..., [ANGLE, SCALE, MIRRORED]]], dim=-1)
     pairs = zip(_objects(ours), _objects(theirs), strict=True)
     errors = [(x - images).square().sum() for x in (found["reconstruction"], layers.reconstruction)]
     return Parity(
@@ -63,11 +71,20 @@ def compare(content: bytes, model: PCDNet, images: Float[Tensor, "B C H W"]) -> 
     )
 
 
+def _explained(model: PCDNet, images: Float[Tensor, "B C H W"]) -> Layers:
+    """What the model finds without refinement, at whole pixels and in the coarse poses."""
+    model = copy.deepcopy(model).cpu().float()
+    model.config = in_coarse_poses(model.config)
+    return model.explain(images, None, training=False, refined=False)
+
+
 @torch.inference_mode()
 def sample(model: PCDNet, size: tuple[int, int], batch: int, seed: int = 0) -> Float[Tensor, "B C H W"]:
-    """Images of the model's own prototypes, in places and colours drawn by seed, over its background."""
+    """Images of the model's own prototypes, in poses, places and colours drawn by seed, over its background."""
     rng = torch.Generator().manual_seed(seed)
-    bank, config = model.bank().map(Tensor.cpu), model.config
+    bank, config = model.bank().map(Tensor.cpu), in_coarse_poses(model.config)
+    if config.posed:
+        bank, _ = in_images(variants_of(bank, config), size)
     (H, W), (h, w), shape = size, bank.frame, (batch, config.max_objects)
     index = torch.randint(len(bank.prototypes), shape, generator=rng)
     row = torch.randint(H - h + 1, shape, generator=rng)
@@ -80,6 +97,6 @@ def sample(model: PCDNet, size: tuple[int, int], batch: int, seed: int = 0) -> F
     return compose(bank.prototypes[index], bank.masks[index], colour, frames, background[None]).clamp(0, 1)
 
 
-def _objects(things: Tensor) -> list[set[tuple[int, ...]]]:
+def _objects(things: Tensor) -> list[set[tuple[float, ...]]]:
     """The objects of every image."""
     return [{tuple(thing) for thing in image if thing[0] >= 0} for image in things.tolist()]

@@ -27,6 +27,7 @@ class Places:
 
 def propose(maps: Value, batch: int, plan: SearchPlan) -> Places:
     """The highest local maxima of maps (B P rows columns), at most one within the plan's reach."""
+    assert plan.localizer is not None
     (Y, X), P, reach = plan.geometry.positions, len(plan.boxes), plan.localizer.reach
     count = min(plan.config.peaks_per_prototype, Y * X)
     tried = count if reach == 1 else min(SPARE_PEAKS * count, Y * X)

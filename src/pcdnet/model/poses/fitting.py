@@ -1,7 +1,8 @@
 """Fitting: poses moved until they leave as little of the error as they can, by damped Gauss-Newton steps.
 
-How an object's pixels change with its angle, its size and its place follows from the slopes of its sprite. The colour follows by least squares, so what a change of colour would do as well is
-left out of account. A step that does not help is taken back, and the next one is smaller.
+How an object's pixels change with its angle, its size and its place follows from the slopes of its sprite. The colour
+follows by least squares, so what a change of colour would do as well is left out of account. A step that does not help
+is taken back, and the next one is smaller.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pcdnet.model.poses.pose import ANGLE, DOWN, MARGIN, RIGHT, SCALE, CoarsePos
 from pcdnet.model.poses.resampling import sprites
 
 BLUR = 2
-"""Pixels over which what is left is blurred in the first half of robust steps: crisp edges that are apart do not see each
-other."""
+"""Pixels over which what is left is blurred in the first half of robust steps: crisp edges that are apart do not see
+each other."""
 DAMPING, MILDER, HARDER = 1e-3, 0.3, 8.0
 """How much steps are shortened at the start, and the factors after one that helped and one that did not."""
 ROOM = 0.75
@@ -79,7 +80,9 @@ class Freedom:
             low, high = self.angles
             turned = low + (poses[:, ANGLE] - low).remainder(FULL_TURN)
             beyond = turned - high
-            poses[:, ANGLE] = torch.where(beyond <= 0, turned, torch.where(2 * beyond < FULL_TURN - (high - low), high, low))
+            poses[:, ANGLE] = torch.where(
+                beyond <= 0, turned, torch.where(2 * beyond < FULL_TURN - (high - low), high, low)
+            )
         return poses
 
 
@@ -88,12 +91,12 @@ def derivatives(
 ) -> Float[Tensor, "n free layers y x"]:
     """How sprites change with each of the free numbers of their poses.
 
-    Where a sprite moves, it changes by its slope: turned, each pixel moves along a circle about the middle of the object,
-    and grown, away from it.
+    Where a sprite moves, it changes by its slope: turned, each pixel moves along a circle about the middle of the
+    object, and grown, away from it.
     """
-    down = (pad(made, (0, 0, 0, 1)) - pad(made, (0, 0, 1, 0)))
+    down = pad(made, (0, 0, 0, 1)) - pad(made, (0, 0, 1, 0))
     down = (down[..., 1:, :] + down[..., :-1, :]) / 2
-    right = (pad(made, (0, 1)) - pad(made, (1, 0)))
+    right = pad(made, (0, 1)) - pad(made, (1, 0))
     right = (right[..., 1:] + right[..., :-1]) / 2
     (y, x), changes = made.shape[-2:], []
     rows = torch.arange(y, dtype=made.dtype, device=made.device)[:, None] - (y - 1) / 2 - poses[:, DOWN, None, None]
@@ -205,8 +208,8 @@ def _compiled(
         steps,
         robust,
     )
-    given = pictures, poses, seen.shown, seen.behind, seen.inside
-    return torch.from_numpy(loops.fit(*map(as_array, given), rules))
+    parts = as_array(seen.shown), as_array(seen.behind), as_array(seen.inside)
+    return torch.from_numpy(loops.fit(as_array(pictures), as_array(poses), parts, rules))
 
 
 def _fitted(
@@ -228,7 +231,11 @@ def _fitted(
         jacobian, left = jacobian * weight[:, None], layers.left * weight
         tint = ((layers.mask * layers.paint)[:, None] * weight).expand_as(left)
         if robust and number < (steps + 1) // 2:
-            jacobian, left, tint = blurred(jacobian.flatten(0, 1)).unflatten(0, jacobian.shape[:2]), blurred(left), blurred(tint)
+            jacobian, left, tint = (
+                torch.stack([blurred(each) for each in jacobian.unbind(1)], dim=1),
+                blurred(left),
+                blurred(tint),
+            )
         step = gauss_newton(jacobian.flatten(2), tint.flatten(2), left.flatten(1), damping)
         new = freedom.within(freedom.moved(poses, step), start)
         tried = _Look.of(pictures, new, seen, config, layers, robust)

@@ -28,9 +28,7 @@ class Instances:
     """Where the frames of the plan's bank lie in those of posed objects."""
 
     @staticmethod
-    def of(
-        things: PosedCandidates, bank: PrototypeBank, frame: tuple[int, int], like: SearchPlan
-    ) -> Instances:
+    def of(things: PosedCandidates, bank: PrototypeBank, frame: tuple[int, int], like: SearchPlan) -> Instances:
         """Those of a bank in frames of posed objects, for images and backgrounds as in another plan."""
         things = things if len(things) else things.nothing()
         pictures = torch.stack([bank.prototypes, bank.masks], dim=1)[things.prototype]

@@ -19,6 +19,7 @@ from pcdnet.model.placement import Placement
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.poses.candidates import PosedCandidates
 from pcdnet.model.poses.fitting import DAMPING, HARDER, MILDER, Freedom, derivatives, gauss_newton
+from pcdnet.model.poses.pose import DOWN, RIGHT
 from pcdnet.model.poses.resampling import sprites
 from pcdnet.model.windows import Frames, canvas, inside_of, uncanvas
 
@@ -39,6 +40,9 @@ def polished(
     damping = torch.full_like(state.error, DAMPING)
     image, n = found.exists.nonzero(as_tuple=True)
     for _ in range(steps):
+        if (found.pose[..., [DOWN, RIGHT]].abs() >= 1).any():  # frames follow what moves away: it has room in them
+            found = _settled(found, subpixel=True)
+            state, start = scene.look(found), _from_here(start, found.pose)
         made = torch.stack([state.paint[image, n], state.mask[image, n]], dim=1)
         changes = derivatives(made, found.pose[image, n], freedom)
         jacobian, tint, left = (values.flatten(-2) for values in state.change(changes, image, n))
@@ -51,6 +55,13 @@ def polished(
         state = state.where_better(better, tried)
         damping = damping * torch.where(better, MILDER, HARDER)
     return _settled(found, subpixel=config.subpixel)
+
+
+def _from_here(start: Float[Tensor, "B N 5"], now: Float[Tensor, "B N 5"]) -> Float[Tensor, "B N 5"]:
+    """Where objects began, but for their places: those are where they are now."""
+    start = start.clone()
+    start[..., [DOWN, RIGHT]] = now[..., [DOWN, RIGHT]]
+    return start
 
 
 def _settled(found: Placement, *, subpixel: bool) -> Placement:
@@ -116,7 +127,8 @@ class _Scene:
         """How the images are explained by these objects."""
         images, config, seen = self.images, self.plan.config, self.plan.seen
         pictures, (B, N) = self.pictures(found).flatten(0, 1), found.prototype.shape
-        made = sprites(pictures, found.pose.flatten(0, 1), self.frame, config).unflatten(0, (B, N))
+        made = sprites(pictures, found.pose.flatten(0, 1), self.frame, config)
+        made = made.view(B, N, *made.shape[1:])
         texture, mask = made.unbind(2)
         mask = mask * found.exists[:, :, None, None]
         texture, mask = texture.contiguous(), mask.contiguous()

@@ -51,7 +51,7 @@ class CoarsePoses:
     def __len__(self) -> int:
         return len(self.values)
 
-    def near(self, one: Int[Tensor, "*some"], other: Int[Tensor, "*some"]) -> Tensor:
+    def near(self, one: Int[Tensor, "*#some"], other: Int[Tensor, "*#some"]) -> Tensor:
         """Whether two poses, by number, are the same or next to each other in angle and size."""
         a, b = self.values[one], self.values[other]
         turned = (a[..., ANGLE] - b[..., ANGLE]).remainder(FULL_TURN)

@@ -84,7 +84,11 @@ class Proposer:
         return self._thinned(self.plan.peaks(images, peaks, own), peaks)
 
     def propose_behind(
-        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"], clear: Float[Tensor, "B 1 H W"], peaks: int
+        self,
+        images: Float[Tensor, "B C H W"],
+        own: Float[Tensor, "B C H W"],
+        clear: Float[Tensor, "B 1 H W"],
+        peaks: int,
     ) -> PosedCandidates:
         """The same behind objects that are found already: only where it is `clear` anything is seen."""
         if self.shrunk > 1:
@@ -96,7 +100,7 @@ class Proposer:
     def _thinned(self, found: Peaks, peaks: int) -> PosedCandidates:
         """The best of places and poses that are next to each other."""
         P, R = self.prototypes, len(self.coarse)
-        height, row, column = (values.unflatten(1, (P, R)).flatten(2) for values in found)
+        height, row, column = (values.reshape(len(values), P, -1) for values in found)
         pose = torch.arange(R, device=row.device).repeat_interleave(found[0].shape[-1]).expand_as(row)
         height, order = height.topk(min(TRIED, height.shape[-1]), dim=-1)
         row, column, pose = (values.gather(-1, order) for values in (row, column, pose))

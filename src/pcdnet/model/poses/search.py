@@ -2,7 +2,8 @@
 
 Candidates are proposed in coarse poses and fitted one by one. Then they are chosen from as from a bank, in an order
 of depth, with rivals tried where an error is left. The chosen objects are fitted together, each to what those in front
-of it let through, and what no longer pays is left out. A second look at what is left over finds small and hidden things.
+of it let through, and what no longer pays is left out. A second look at what is left over finds small and hidden
+things. In the end objects are left out that the others can do without.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from pcdnet.model.plan import SearchPlan
 from pcdnet.model.poses.candidates import PosedCandidates
 from pcdnet.model.poses.fitting import Freedom, Seen, fitted
 from pcdnet.model.poses.instances import Instances
-from pcdnet.model.poses.pose import MARGIN, pose_frame
 from pcdnet.model.poses.polishing import polished
+from pcdnet.model.poses.pose import MARGIN, pose_frame
 from pcdnet.model.poses.proposals import FAINT, Proposer
 from pcdnet.model.poses.sprites import posed_sprites
 from pcdnet.model.poses.variants import VariantSearch
@@ -132,9 +133,12 @@ class Look:
     training: bool
     refined: bool
 
-    def placed(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None) -> Placement:
-        """The objects of images."""
-        found = self.improved(images, own, self.chosen(images, own, self.candidates(images, own)))
+    def placed(
+        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, known: Placement | None = None
+    ) -> Placement:
+        """The objects of images; the search begins with those that are known, or with nothing."""
+        first = self.chosen(images, own, self.candidates(images, own)) if known is None else known
+        found = self.improved(images, own, first)
         for _ in range(self.search.config.rounds - 1 if self.refined and not self.training else 0):
             more = self.again(images, own, found)
             if more is found:
@@ -240,8 +244,7 @@ class Look:
         search, config = self.search, self.search.config
         if len(things) == 0:
             return things
-        moving = config.subpixel or (search.proposer is not None and search.proposer.shrunk > 1)
-        freedom = Freedom.of(config, moving=moving)
+        freedom = Freedom.of(config)  # a coarse pose fits best a pixel beside the place of the fine one
         pictures = torch.stack([search.plan.bank.prototypes, search.plan.bank.masks], dim=1)[things.prototype]
         seen = search.seen(images, own, things, clear)
         steps = IN_TRAINING if self.training else FITS
@@ -249,7 +252,7 @@ class Look:
         plain = fitted(pictures, robust, seen, config, freedom, (steps + 1) // 2, robust=False)
         both = [dataclasses.replace(things, pose=pose).settled(subpixel=config.subpixel) for pose in (robust, plain)]
         settled = both[0].and_(both[1])
-        if config.subpixel or not moving:
+        if config.subpixel:
             return settled
         # Where positions are whole, angles and sizes are fitted once more there.
         rest, seen = Freedom.of(config, moving=False), search.seen(images, own, settled, clear)

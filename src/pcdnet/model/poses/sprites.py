@@ -8,6 +8,7 @@ from torch import Tensor
 
 from pcdnet.config import ModelConfig
 from pcdnet.model.placement import Placement
+from pcdnet.model.posed import frame_corner
 from pcdnet.model.poses.pose import DOWN, RIGHT, pose_frame
 from pcdnet.model.poses.resampling import sprites
 
@@ -15,11 +16,12 @@ from pcdnet.model.poses.resampling import sprites
 def posed_sprites(
     prototypes: Float[Tensor, "B N h w"], masks: Float[Tensor, "B N h w"], where: Placement, config: ModelConfig
 ) -> tuple[Float[Tensor, "B N y x"], Float[Tensor, "B N y x"]]:
-    """The prototypes of placed objects and their masks, in frames of posed objects; nothing where there is no object."""
+    """The prototypes of placed objects and their masks, in frames of posed objects; nothing where there is none."""
     (B, N), frame = where.prototype.shape, (prototypes.shape[-2], prototypes.shape[-1])
     pictures = torch.stack([prototypes, masks], dim=2).flatten(0, 1)
     pose = where.pose.detach().flatten(0, 1)
-    made = sprites(pictures, pose, pose_frame(frame, config), config).unflatten(0, (B, N))
+    made = sprites(pictures, pose, pose_frame(frame, config), config)
+    made = made.view(B, N, *made.shape[1:])
     made = made * where.exists[:, :, None, None, None]
     paint, alpha = made.unbind(2)
     return paint.contiguous(), alpha.contiguous()
@@ -30,6 +32,5 @@ def upright_positions(where: Placement, config: ModelConfig) -> Float[Tensor, "B
     places = torch.stack([where.row, where.column], dim=-1).int()
     if not config.posed:
         return places
-    frame = config.prototype_size
-    margin = [(outer - inner) / 2 for outer, inner in zip(pose_frame(frame, config), frame, strict=True)]
-    return places + where.pose[..., [DOWN, RIGHT]].float() + places.new_tensor(margin, dtype=torch.float32)
+    corner = places.new_tensor(frame_corner(config.prototype_size, config))
+    return (places + corner) + where.pose[..., [DOWN, RIGHT]].float()

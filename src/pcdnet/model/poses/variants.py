@@ -21,6 +21,9 @@ from pcdnet.model.poses.pose import CoarsePoses, pose_frame
 from pcdnet.model.poses.resampling import sprites
 from pcdnet.model.selection import EMPTY
 
+TRACE = 1e-5
+"""Masks below this, beside objects that are turned by quarters, come of rounding; they would widen their frames."""
+
 
 def variants_of(bank: PrototypeBank, config: ModelConfig) -> PrototypeBank:
     """The bank of all variants, in frames of posed objects."""
@@ -28,7 +31,7 @@ def variants_of(bank: PrototypeBank, config: ModelConfig) -> PrototypeBank:
     P, R = len(bank.masks), len(coarse)
     pictures = torch.stack([bank.prototypes, bank.masks], dim=1).repeat_interleave(R, dim=0)
     painted, masks = sprites(pictures, coarse.repeat(P, 1), pose_frame(bank.frame, config), config).unbind(1)
-    return PrototypeBank(painted.contiguous(), masks.contiguous(), bank.background)
+    return PrototypeBank(painted.contiguous(), torch.where(masks > TRACE, masks, 0), bank.background)
 
 
 def upright(config: ModelConfig) -> ModelConfig:
@@ -42,6 +45,11 @@ def upright(config: ModelConfig) -> ModelConfig:
         mirror=False,
         subpixel=False,
     )
+
+
+def in_coarse_poses(config: ModelConfig) -> ModelConfig:
+    """The configuration of a model whose objects lie at whole pixels, in one of the poses that are tried."""
+    return dataclasses.replace(config, fine_poses=False, subpixel=False) if config.posed else config
 
 
 def in_images(bank: PrototypeBank, size: tuple[int, int]) -> tuple[PrototypeBank, tuple[int, int]]:
