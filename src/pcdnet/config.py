@@ -97,11 +97,11 @@ class ModelConfig:
     rotation_range: tuple[float, float] = (0.0, FULL_TURN)
     """The angles that objects may have, in degrees counter-clockwise; of a part of a full turn both ends are tried."""
     scales: int = 1
-    """How many sizes a prototype is tried in, spread evenly, by ratio, over `scale_range`; 1 is its own size only. Sizes
-    between them are found, too (`fine_poses`), so that ratios of 1.3 are near enough."""
+    """How many sizes a prototype is tried in, spread evenly, by ratio, over `scale_range`; 1 is its own size only.
+    Sizes between them are found, too (`fine_poses`), so that ratios of 1.3 are near enough."""
     scale_range: tuple[float, float] = (1.0, 1.0)
-    """The smallest and the largest size of objects, as factors on their prototypes; up to 1 if frames are as large as the
-    largest objects."""
+    """The smallest and the largest size of objects, as factors on their prototypes; up to 1 if frames are as large as
+    the largest objects."""
     mirror: bool = False
     """Whether objects may be mirror images of their prototypes, too, as flat things are that can be turned over."""
     fine_poses: bool = True
