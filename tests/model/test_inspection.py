@@ -12,11 +12,15 @@ from hypothesis.strategies import integers, sampled_from
 from torch import Tensor
 
 from pcdnet.config import Background, ColourModule, ModelConfig
+from pcdnet.decomposition import Decomposition
+from pcdnet.errors import PcdnetError
+from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.inspection import Inspection, Proposal, inspect, locate
 from pcdnet.model.network import PCDNet
 from pcdnet.model.peaks import top_peaks
 from pcdnet.model.solidity import LEAST_FALL
 from tests.model.models import on_canvas
+from tests.model.poses.letters import letters
 from tests.oracle.scenes import random_bank, random_scene, random_weights
 
 SIZE, FRAME = (30, 26), (9, 8)
@@ -239,3 +243,103 @@ def test_refinement_and_depth_order_are_reported_where_they_changed_something(re
             assert seen.error == pytest.approx(seen.steps[-1].error, rel=1e-3, abs=1e-2)
         reported += seen.refined
     assert 0 < reported < seed + 1
+
+
+def posed_setting(factor: int = 1, angles: tuple[float, float] = (90, 270), **fields: Any) -> tuple[PCDNet, Tensor]:
+    """A model of an L and an F in poses, and an image of both that are turned apart from each other."""
+    masks, size = letters(factor), [48 * factor, 56 * factor]
+    poses: dict[str, Any] = {"rotations": 8, "scales": 2, "scale_range": (0.8, 1.0), "mirror": True, **fields}
+    config = ModelConfig(
+        num_prototypes=2,
+        prototype_size=(15 * factor, 15 * factor),
+        max_objects=3,
+        peaks_per_prototype=3,
+        channels=3,
+        localization="error_reduction",
+        min_error_reduction=2.0,
+        restarts=0,
+        depth_order=False,
+        **poses,
+    )
+    model = PCDNet.from_bank(PrototypeBank(torch.ones_like(masks), masks), config)
+    things = [
+        {"prototype": 0, "position": [6 * factor, 8 * factor], "colour": [0.9, 0.3, 0.2], "angle": angles[0]},
+        {"prototype": 1, "position": [22 * factor, 31 * factor], "colour": [0.2, 0.7, 0.9], "angle": angles[1]},
+    ]
+    image = model.render(Decomposition.from_dict({"size": size, "name": "", "objects": things}, 3))
+    return model, torch.from_numpy(image).permute(2, 0, 1).contiguous()
+
+
+def assert_steps_end_at_what_is_found(model: PCDNet, image: Tensor) -> Inspection:
+    """Prototypes, places and poses of the steps are those of the network, and errors fall to its error."""
+    seen, found = inspect(model, image), model.decompose(image.permute(1, 2, 0).numpy())
+    chosen = sorted((step.chosen for step in seen.steps if step.chosen), key=lambda thing: thing.position)
+    assert len(chosen) == len(found) == 2
+    for thing, n in zip(chosen, found.positions[:, 0].argsort(), strict=True):
+        assert thing.pose is not None
+        assert thing.prototype == found.prototype_ids[n]
+        assert thing.position == pytest.approx(found.positions[n].tolist(), abs=0.1)
+        assert (thing.pose.angle - float(found.angles[n]) + 180) % 360 - 180 == pytest.approx(0, abs=1)
+        assert (thing.pose.scale, thing.pose.mirrored) == (pytest.approx(float(found.scales[n]), abs=0.02), False)
+    for step, following in pairwise(seen.steps):
+        assert step.chosen is not None
+        assert following.error == pytest.approx(step.error - step.chosen.error_reduction, abs=1e-2)
+    assert seen.error == pytest.approx(found.error, abs=1e-2)
+    return seen
+
+
+def test_steps_among_variants_are_the_networks() -> None:
+    seen = assert_steps_end_at_what_is_found(*posed_setting(fine_poses=False))
+    assert not seen.fitted
+    assert not seen.refined
+    assert {proposal.pose.mirrored for proposal in seen.proposals if proposal.pose} == {False, True}
+
+
+def test_steps_among_fitted_poses_say_what_was_proposed() -> None:
+    seen = assert_steps_end_at_what_is_found(*posed_setting(angles=(97, 262), subpixel=True))
+    assert seen.fitted
+    for step in seen.steps[:-1]:
+        assert step.chosen is not None
+        assert step.chosen.height is None
+        proposed = step.chosen.proposed
+        assert proposed is not None
+        assert proposed.angle in (90, 270)
+        assert (step.chosen.prototype, proposed) in [(each.prototype, each.pose) for each in seen.proposals]
+
+
+@pytest.mark.parametrize(("factor", "fine"), [(1, False), (1, True), (3, True)])
+def test_proposals_in_poses_are_as_high_as_the_maps_that_are_shown(factor: int, fine: bool) -> None:
+    model, image = posed_setting(factor, rotations=4, fine_poses=fine)
+    proposals, shown = inspect(model, image).proposals, locate(model, image, 1)
+    assert shown.step == (2 if factor == 3 else 1)
+    assert len(shown.poses) == model.config.poses
+    heights = [tried.height for tried in shown.poses]
+    assert shown.pose == heights.index(max(heights))
+    best = shown.poses[shown.pose].pose
+    assert (best.angle, best.scale, best.mirrored) == (270, 1, False)
+    for number, tried in enumerate(shown.poses):
+        one = locate(model, image, 1, number)
+        assert float(one.heat.max()) == tried.height
+        for each in proposals:
+            if each.prototype != 1 or each.pose != tried.pose:
+                continue
+            row, column = ((at - start) // one.step for at, start in zip(each.position, one.origin, strict=True))
+            assert each.height == pytest.approx(float(one.heat[int(row), int(column)]), abs=1e-3)
+    highest = max((each for each in proposals if each.prototype == 1), key=lambda each: each.height or 0)
+    assert highest.pose == best
+    assert highest.height == max(heights)
+    assert highest.position == pytest.approx((22 * factor, 31 * factor), abs=shown.step)
+    middle = shown.origin[0] + shown.step * divmod(int(shown.heat.argmax()), shown.heat.shape[1])[0] + shown.middle[0]
+    assert middle == pytest.approx((22 + 7.5) * factor, abs=2 * factor)
+
+
+def test_a_pose_that_there_is_not_is_refused() -> None:
+    with pytest.raises(PcdnetError, match="there is no pose 32; give a number of 0 to 31"):
+        locate(*posed_setting(), 0, 32)
+
+
+def test_where_nothing_is_nothing_is_proposed_in_any_pose() -> None:
+    model, image = posed_setting()
+    seen = inspect(model, torch.zeros_like(image))
+    assert seen.proposals == ()
+    assert [step.chosen for step in seen.steps] == [None]

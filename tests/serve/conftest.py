@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 import torch
 from benchmarks.serve import serving
@@ -16,10 +17,13 @@ from pcdnet.config import Background, Config, ModelConfig
 from pcdnet.data.opening import open_data
 from pcdnet.data.sources import TEST_SEED
 from pcdnet.data.strip import SceneStrip
+from pcdnet.decomposition import Decomposition
+from pcdnet.model.bank import PrototypeBank
 from pcdnet.origin import Origin
 from pcdnet.run import load
 from pcdnet.scene import Scenes
 from pcdnet.serve.workbench import Workbench
+from tests.model.poses.letters import letters
 from tests.oracle.scenes import random_bank, random_scene
 from tests.runs import run_of, true_run
 from tests.serve.pages import CHROMIUM, READY, Watch
@@ -77,6 +81,41 @@ def make_own_workbench(folder: Path, kind: Background) -> Workbench:
     return Workbench(folder=folder, model=run.load_model(), pictures=SceneStrip(Scenes(images=pixels, name=kind)))
 
 
+def make_posed_workbench(folder: Path, **fields: Any) -> Workbench:
+    """The workbench of a model of an L and an F in poses, with two pictures of both."""
+    masks, poses = (
+        letters(),
+        {"rotations": 8, "scales": 2, "scale_range": (0.8, 1.25), "mirror": True, "subpixel": True},
+    )
+    config = ModelConfig(
+        num_prototypes=2,
+        prototype_size=(15, 15),
+        max_objects=4,
+        peaks_per_prototype=3,
+        channels=3,
+        background="black",
+        localization="error_reduction",
+        min_error_reduction=2.0,
+        **(fields or poses),
+    )
+    run = run_of(folder, PrototypeBank(torch.ones_like(masks), masks), Config(model=config), Origin())
+    model, pixels = run.load_model(), []
+    for angle in (0, 35) if not fields else (0, 0):
+        scene = Decomposition.from_dict(
+            {
+                "size": [48, 56],
+                "name": "",
+                "objects": [
+                    {"prototype": 0, "position": [6, 8], "colour": [0.9, 0.3, 0.2], "angle": angle, "scale": 1.0},
+                    {"prototype": 1, "position": [22, 30.5], "colour": [0.2, 0.7, 0.9], "angle": angle, "scale": 1.0},
+                ],
+            },
+            3,
+        )
+        pixels.append((255 * model.render(scene).clip(0, 1)).round().astype("uint8"))
+    return Workbench(folder=folder, model=model, pictures=SceneStrip(Scenes(images=np.stack(pixels), name="posed")))
+
+
 @pytest.fixture(scope="package")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder."""
@@ -120,6 +159,19 @@ def plain_workbench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
 def plain_site(plain_workbench: Workbench) -> Iterator[str]:
     """The address of its server."""
     with serving(plain_workbench) as where:
+        yield where
+
+
+@pytest.fixture(scope="package")
+def posed_workbench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
+    """The workbench of a model of poses."""
+    return make_posed_workbench(tmp_path_factory.mktemp("runs") / "posed")
+
+
+@pytest.fixture(scope="package")
+def posed_site(posed_workbench: Workbench) -> Iterator[str]:
+    """The address of its server."""
+    with serving(posed_workbench) as where:
         yield where
 
 

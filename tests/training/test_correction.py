@@ -75,3 +75,15 @@ def test_a_box_takes_what_lies_in_it_and_leaves_its_neighbours() -> None:
 def test_a_box_around_nothing_is_refused() -> None:
     with pytest.raises(PcdnetError, match="nothing stands out"):
         thing_in(model(), Drawn(SCENE, (30, 0, 8, 8)))
+
+
+def test_where_objects_turn_the_things_of_one_name_are_one_prototype_in_its_poses() -> None:
+    former = model()
+    former.config = dataclasses.replace(former.config, rotations=4)
+    lying = picture((np.ascontiguousarray(TALL.T[:, :12]), 20, 10, 0.9), (TALL, 3, 30, 0.9))
+    boxes = [Drawn(lying, (18, 8, 9, 17), "tall"), Drawn(lying, (1, 28, 19, 9), "tall")]
+    made = correct(former, boxes, [], lying[None]).model
+    assert list(made.names) == ["cross", "bar", "tall"]
+    assert int((made.masks[2] > 0.5).sum()) == TALL.size
+    assert (made.decompose(lying).prototype_ids == 2).sum() == 2
+    assert correct(model(), boxes, [], lying[None]).model.config.num_prototypes == 4

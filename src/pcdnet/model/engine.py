@@ -365,6 +365,22 @@ class Engine(nn.Module):
             placement = in_depth_order(images, given.behind(), plan, more) if ordered else more
         return placement if training else self._reported(given, placement)
 
+    def look(self, plan: SearchPlan, *, training: bool, refined: bool) -> Look:
+        """How images are searched for objects in poses, by the plan of the upright bank."""
+        search = plan.derived.get("posed search")
+        if search is None:
+            search = PosedSearch.derive(plan)
+            if not training:  # where every step has a bank of its own
+                plan.derived["posed search"] = search
+
+        def palette(shown: Tensor, plan: SearchPlan, candidates: Candidates) -> Palette:
+            return self._palette(shown, plan, candidates, training=training)
+
+        def paint(shown: Tensor, behind: Tensor | None, where: Placement) -> Tensor:
+            return self._paint(shown, plan.bank, behind, where, plan.seen).reconstruction
+
+        return Look(search, palette, paint, training, refined)
+
     def _place_posed(
         self,
         images: Float[Tensor, "B C H W"],
@@ -379,20 +395,8 @@ class Engine(nn.Module):
 
         Where nothing lies between the coarse poses, every prototype in every pose is searched for like one of its own.
         """
-        search = plan.derived.get("posed search")
-        if search is None:
-            search = PosedSearch.derive(plan)
-            if not training:  # where every step has a bank of its own
-                plan.derived["posed search"] = search
-        own = None if own is None else own.detach()
-
-        def palette(shown: Tensor, plan: SearchPlan, candidates: Candidates) -> Palette:
-            return self._palette(shown, plan, candidates, training=training)
-
-        def paint(shown: Tensor, behind: Tensor | None, where: Placement) -> Tensor:
-            return self._paint(shown, plan.bank, behind, where, plan.seen).reconstruction
-
-        look = Look(search, palette, paint, training, refined)
+        look, own = self.look(plan, training=training, refined=refined), None if own is None else own.detach()
+        search = look.search
         if search.variants is None:
             found = look.placed(images, own, known)
         else:

@@ -117,6 +117,8 @@ class Question(Message):
     image: Array
     prototype: Annotated[int, Field(ge=0)] | None = None
     """Whose localization map is wanted, if any."""
+    pose: Annotated[int, Field(ge=0)] | None = None
+    """In which of the coarse poses, by number, where the model has poses; by default in the one that fits best."""
 
 
 class Name(Message):
@@ -159,16 +161,29 @@ class Explained(Message):
     """What was wrong with the edits that are kept, if they cannot be used."""
 
 
+class Pose(Message):
+    """How an object is turned, scaled and mirrored."""
+
+    angle: float
+    """Degrees counter-clockwise."""
+    scale: float
+    mirrored: bool
+
+
 class Proposed(Message):
     """A candidate at some moment of the selection."""
 
     prototype: int
-    position: tuple[int, int]
-    height: float
-    """Of the localization map at this place."""
+    position: tuple[Place, Place]
+    height: float | None = None
+    """Of the localization map at this place; left out of candidates that were fitted, and lie between its cells."""
     colour: list[float]
     gain: Annotated[float, Field(validation_alias="error_reduction")]
     """How much the squared error would fall at this moment."""
+    pose: Pose | None = None
+    """Left out where the model has no poses."""
+    proposed: Pose | None = None
+    """The coarse pose from which it was fitted, if it was."""
 
 
 class Chosen(Message):
@@ -180,8 +195,16 @@ class Chosen(Message):
     rivals: list[Proposed]
 
 
+class Tried(Message):
+    """A coarse pose of a prototype."""
+
+    pose: Pose
+    height: float
+    """The highest value of its localization map."""
+
+
 class Heat(Message):
-    """The localization map of one prototype."""
+    """The localization map of one prototype, in one coarse pose where the model has poses."""
 
     prototype: int
     heat: Array
@@ -189,6 +212,12 @@ class Heat(Message):
     """The position of the prototype's frame that the first cell stands for."""
     middle: tuple[float, float]
     """Where the middle of the prototype lies in its frame."""
+    step: int = 1
+    """Pixels from cell to cell."""
+    poses: list[Tried] = []
+    """All coarse poses of the prototype; left out where the model has no poses."""
+    pose: int | None = None
+    """Which of them this map is of."""
 
 
 class Inside(Message):
@@ -200,7 +229,26 @@ class Inside(Message):
     """The squared error in the end."""
     refined: bool
     """Whether refinement found something better than these steps."""
+    fitted: bool = False
+    """Whether the steps choose among poses that were fitted one by one, and not among the candidates proposed."""
     map: Heat | None
+
+
+class Poses(Message):
+    """In which ways the objects of a model differ from their prototypes."""
+
+    angles: tuple[float, float] | None
+    """The smallest and the largest angle in degrees, 360 more being all of them; None where objects do not turn."""
+    scales: tuple[float, float] | None
+    """The smallest and the largest scale; None where all objects are as large as their prototypes."""
+    mirror: bool
+    """Whether they may be mirror images."""
+    subpixel: bool
+    """Whether they lie at fractions of a pixel."""
+    frame: tuple[int, int]
+    """Height and width of the frames in which they are painted."""
+    interpolated: bool
+    """Whether they are interpolated linearly; otherwise they are shifted in the Fourier domain."""
 
 
 class Model(Message):
@@ -231,6 +279,8 @@ class Model(Message):
     """Prototypes whose objects are left out of counts and downloads."""
     instance_colours: list[str]
     """The colours of objects in instance views, from the front; after the last they come again."""
+    poses: Poses | None = None
+    """None where all objects are upright and at whole pixels."""
     renaming: bool
     """Whether what is kept with the run can be changed here: names, edits, corrections."""
     most_bytes: int

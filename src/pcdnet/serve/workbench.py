@@ -21,6 +21,7 @@ from jaxtyping import Float, Float32, UInt8
 
 import pcdnet
 from pcdnet.colours import as_hex, as_rgb, instance_colours, prototype_colours
+from pcdnet.config import ModelConfig
 from pcdnet.corrections import Drawn
 from pcdnet.data.strip import Strip
 from pcdnet.decomposition import Decomposition
@@ -28,9 +29,9 @@ from pcdnet.edits import FOLDER as EDITS
 from pcdnet.edits import Edited, Edits, Placed
 from pcdnet.errors import PcdnetError
 from pcdnet.model.batch import to_batch
-from pcdnet.model.inspection import Inspection, inspect, locate
+from pcdnet.model.inspection import Inspection, Proposal, inspect, locate
 from pcdnet.model.network import PCDNet
-from pcdnet.model.posed import Pose, posed_place
+from pcdnet.model.posed import Pose, posed_place, poses_frame
 from pcdnet.names import Names
 from pcdnet.output.figures import panels
 from pcdnet.output.formats import Format, checked_formats
@@ -143,6 +144,7 @@ class Workbench:
             masks=Array.from_numpy(bank.masks),
             background=Array.from_numpy(bank.background) if fixed and bank.background is not None else None,
             **self.named().model_dump(),
+            poses=_poses(config) if config.posed else None,
             use=self._use(),
             instance_colours=list(map(as_hex, instance_colours(INSTANCE_COLOURS))),
             renaming=renaming,
@@ -218,9 +220,18 @@ class Workbench:
         if known is None or not np.array_equal(known[0], pixels):
             self._inspected = known = pixels, inspect(self.model, image)
         seen = known[1]
-        heat = None if question.prototype is None else self._heat(image, question.prototype)
-        found = {"candidates": seen.proposals, "steps": seen.steps, "error": seen.error, "refined": seen.refined}
-        return messages.Inside.model_validate({**found, "map": heat})
+        heat = None if question.prototype is None else self._heat(image, question.prototype, question.pose)
+        found = {"candidates": list(map(_proposed, seen.proposals)), "error": seen.error, "refined": seen.refined}
+        steps = [
+            {
+                "error": step.error,
+                "chosen": None if step.chosen is None else _proposed(step.chosen),
+                "rivals": list(map(_proposed, step.rivals)),
+            }
+            for step in seen.steps
+        ]
+        tuned: dict[str, Any] = {"fitted": True} if seen.fitted else {}
+        return messages.Inside.model_validate({**found, "steps": steps, "map": heat, **tuned})
 
     def named(self) -> messages.Names:
         """What the prototypes are called, and their colours in semantic views: those of one name share theirs."""
@@ -371,11 +382,15 @@ class Workbench:
         if not 0 <= prototype < len(self.names):
             raise Refusal(404, f"there is no prototype {prototype}; give a number of 0 to {len(self.names) - 1}")
 
-    def _heat(self, image: Float[torch.Tensor, "C H W"], prototype: int) -> messages.Heat:
+    def _heat(self, image: Float[torch.Tensor, "C H W"], prototype: int, pose: int | None) -> messages.Heat:
         self.check(prototype)
-        found = locate(self.model, image, prototype)
+        if pose is not None and not self.model.config.posed:
+            raise PcdnetError("this model has no poses; leave out pose")
+        found = locate(self.model, image, prototype, pose)
         heat = Array.from_numpy(found.heat.float().cpu().contiguous().numpy())
-        return messages.Heat(prototype=prototype, heat=heat, origin=found.origin, middle=found.middle)
+        tried = [messages.Tried.model_validate(each) for each in found.poses]
+        posed: dict[str, Any] = {"step": found.step, "poses": tried, "pose": found.pose} if tried else {}
+        return messages.Heat(prototype=prototype, heat=heat, origin=found.origin, middle=found.middle, **posed)
 
     def _use(self) -> list[float] | None:
         """Each prototype's share of all objects in some of the pictures."""
@@ -387,6 +402,24 @@ class Workbench:
                     np.add.at(used, self.model.decompose(self.fitted(number), refined=False).prototype_ids, 1)
         shares: list[float] = (used / max(used.sum(), 1)).tolist()
         return shares if count else None
+
+
+def _poses(config: ModelConfig) -> messages.Poses:
+    """What poses the objects of a model may have."""
+    return messages.Poses(
+        angles=config.rotation_range if config.rotations > 1 else None,
+        scales=config.scale_range if config.scales > 1 else None,
+        mirror=config.mirror,
+        subpixel=config.subpixel,
+        frame=poses_frame(config.prototype_size, config),
+        interpolated=config.poses > 1,
+    )
+
+
+def _proposed(found: Proposal) -> dict[str, Any]:
+    """A candidate as a message; what it does not have is left out."""
+    words = ("prototype", "position", "height", "colour", "error_reduction", "pose", "proposed")
+    return {word: value for word in words if (value := getattr(found, word)) is not None}
 
 
 def _placed(thing: messages.Thing) -> Placed:

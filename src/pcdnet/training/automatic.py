@@ -22,6 +22,7 @@ from pcdnet.model.background.plain import Surface
 from pcdnet.model.refinement import MAX_DOUBTFUL_TO_RESTART
 from pcdnet.pixels import Pixels
 from pcdnet.progress import phase
+from pcdnet.training.assembling import join_turned_parts
 from pcdnet.training.backdrop import behind_images, choose_background, plain_surfaces
 from pcdnet.training.flicker import find_steady_foreground
 from pcdnet.training.foreground import largest_objects, some_of
@@ -139,8 +140,9 @@ def _posed(start: Start, largest: tuple[int, int], seed: int) -> tuple[Start, Pa
     paid = poses_that_pay(start.blobs, MOST_SHAPES, largest, rng)
     if paid is None:
         return start, None
-    seeds = agreed(choose_posed_seeds(start.blobs, MOST_SHAPES, largest, rng, paid.config), soft=True)
-    return dataclasses.replace(start, seeds=seeds), paid
+    blobs = join_turned_parts(start.blobs, MOST_SHAPES, largest, rng, paid.config)
+    seeds = agreed(choose_posed_seeds(blobs, MOST_SHAPES, largest, rng, paid.config), soft=True)
+    return dataclasses.replace(start, seeds=seeds, blobs=blobs), paid
 
 
 def _side_of_tiles(size: tuple[int, int], frame: tuple[int, int], most: int) -> int | None:

@@ -53,7 +53,8 @@ def correct(
 ) -> Correction:
     """The model with a prototype for every drawn box, and without the removed ones.
 
-    `images` are some that it will learn from. Boxes of one name and of one shape make one prototype.
+    `images` are some that it will learn from. Boxes of one name and of one shape make one prototype; where objects turn
+    or grow, the largest thing of a name makes it.
     """
     config = model.config
     for prototype in removed:
@@ -63,7 +64,8 @@ def correct(
     kept = [p for p in range(config.num_prototypes) if p not in set(removed)]
     if not kept and not blobs:
         raise PcdnetError("all prototypes are removed and no box is drawn; leave a prototype, or draw a box")
-    groups = _grouped(blobs, [each.name for each in drawn])
+    names = [each.name for each in drawn]
+    groups = _grouped(blobs, names) if config.poses == 1 else _largest(blobs, names)
     frame, shift = _frame(config.prototype_size, blobs, (images.shape[1], images.shape[2]))
     seeds = [common_shape([blobs[n] for n in group], frame) for group in groups]
     weakest = min((blob.energy for blob in blobs if not blob.cut), default=np.inf)
@@ -74,8 +76,8 @@ def correct(
     made = _with_room(_made(model, changed, kept, seeds, shift), images)
     given = {len(kept) + n: drawn[group[0]].name for n, group in enumerate(groups) if drawn[group[0]].name}
     numbers = {p: n for n, p in enumerate(kept)}
-    names = model.names.renumbered(numbers, made.config.num_prototypes)
-    made.names = dataclasses.replace(names, given={**names.given, **given}, colours={})
+    called = model.names.renumbered(numbers, made.config.num_prototypes)
+    made.names = dataclasses.replace(called, given={**called.given, **given}, colours={})
     reasons = tuple(_reasons(config, made.config, len(seeds), sorted(removed)))
     return Correction(made, numbers, (-shift[0], -shift[1]), reasons)
 
@@ -127,6 +129,15 @@ def _grouped(blobs: Sequence[Blob], names: Sequence[str]) -> list[list[int]]:
         else:
             groups.append([n])
     return groups
+
+
+def _largest(blobs: Sequence[Blob], names: Sequence[str]) -> list[list[int]]:
+    """The largest thing of every name, and all without one: those of a name that is turned or smaller are its poses."""
+    largest: dict[str, int] = {}
+    for n, (blob, name) in enumerate(zip(blobs, names, strict=True)):
+        if name and (name not in largest or blob.mask.sum() > blobs[largest[name]].mask.sum()):
+            largest[name] = n
+    return [[n] for n, name in enumerate(names) if not name or largest[name] == n]
 
 
 def _frame(

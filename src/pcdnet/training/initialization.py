@@ -21,6 +21,7 @@ from pcdnet.model.background.plain import Surface
 from pcdnet.model.field import Field
 from pcdnet.model.network import PCDNet
 from pcdnet.pixels import Pixels
+from pcdnet.training.assembling import join_turned_parts
 from pcdnet.training.backdrop import behind_images
 from pcdnet.training.borders import at_borders, beside_bars, find_bars, find_field
 from pcdnet.training.fixtures import counters
@@ -80,7 +81,10 @@ def find_start(
     if still:
         field, hidden = find_field(blobs, (fixed.shape[0], fixed.shape[1])), find_bars(blobs, fixed.shape, frame)
         blobs = beside_bars(at_borders(blobs, field), hidden)
-    joined_blobs = join_parts(choose_seeds(blobs, many, posed, rng), blobs, posed)
+    if config is None or config.poses == 1:
+        joined_blobs = join_parts(choose_seeds(blobs, many, posed, rng), blobs, posed)
+    else:
+        joined_blobs = join_turned_parts(blobs, many, frame, rng, config)
     seeds = choose_any_seeds(joined_blobs, count, frame, rng, config)
     seeds = agreed(seeds, soft=config is not None and config.poses > 1)
     return Start(seeds, blobs, found.clutter | fixed, field, hidden)

@@ -56,7 +56,7 @@ class Looks:
         inside = [np.argwhere(blob.mask) - (np.array(blob.mask.shape) - 1) / 2 for blob in blobs]
         middles = np.array([places.mean(axis=0) for places in inside])
         reach = np.array([np.hypot(*(at - middle).T).max() + 1 for at, middle in zip(inside, middles, strict=True)])
-        sizes = np.array([math.sqrt(len(places)) for places in inside])
+        sizes = np.array([spread_of(at - middle) for at, middle in zip(inside, middles, strict=True)])
         if config.scales > 1:
             units = sizes * float(np.quantile(reach / sizes, REACHING)) / (SIDE // 2)
         else:
@@ -64,7 +64,8 @@ class Looks:
         side = min(SIDE, 2 * math.ceil(float((reach / units).max())) + 1)
         parts = [slice(n, n + MANY) for n in range(0, len(blobs), MANY)]
         layers = torch.cat([_seen(blobs[part], middles[part], units[part], side) for part in parts])
-        return Looks(layers, layers[:, 0].sum(dim=(1, 2)), units, middles, sizes)
+        weights = np.sqrt([len(places) for places in inside])
+        return Looks(layers, layers[:, 0].sum(dim=(1, 2)), units, middles, weights)
 
     def some(self, which: Bool[np.ndarray, "n"]) -> Looks:
         """Those of some of the blobs."""
@@ -76,6 +77,11 @@ class Looks:
     def outlines(self) -> Float[Tensor, "n"]:
         """About how many pixels their outlines are long, in these frames."""
         return sum_of_steps(self.layers[:, 0])
+
+
+def spread_of(places: Float64[np.ndarray, "pixels 2"]) -> float:
+    """How far pixels are from their middle, typically: how large thin blobs and compact ones are, by one measure."""
+    return math.sqrt(float(np.square(places).sum(axis=1).mean()) + 1 / 6)  # each pixel is a square
 
 
 def sum_of_steps(masks: Float[Tensor, "n s s"]) -> Float[Tensor, "n"]:

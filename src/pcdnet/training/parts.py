@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 from pcdnet.training.foreground import Blob, joined
 from pcdnet.training.shapes import SUPPORT, Seeds
@@ -24,32 +24,45 @@ def join_parts(seeds: Seeds, blobs: list[Blob], frame: tuple[int, int]) -> list[
     for blob in blobs:
         if id(blob) in kind_of:
             images.setdefault(blob.image, []).append(blob)
+    pairs = [
+        (one, two, (two.top - one.top, two.left - one.left))
+        for together in images.values()
+        for one, two in neighbours(together, frame)
+    ]
+    known = [blob for together in images.values() for blob in together]
+    return [blob for blob in blobs if id(blob) not in kind_of] + join_bound(known, kind_of, pairs)
+
+
+def join_bound(
+    blobs: list[Blob], kind_of: dict[int, int], pairs: Sequence[tuple[Blob, Blob, Hashable]]
+) -> list[Blob]:
+    """The blobs, each of a kind, with those joined that are bound to each other.
+
+    `pairs` are neighbours and how the second lies to the first, both ways round: where blobs of one kind nearly always
+    have one of another beside them in one way, and these nearly always lie beside something in such a way, they are
+    bound.
+    """
     counts = Counter(kind_of.values())
-    offsets: Counter[tuple[int, int, int, int]] = Counter()
-    for together in images.values():
-        for one, two, *offset in _neighbours(together, frame):
-            offsets[kind_of[id(one)], kind_of[id(two)], *offset] += 1
-    bound = {rule: n for rule, n in offsets.items() if n >= TOGETHER * counts[rule[0]] and n >= SUPPORT}
+    seen = {(id(one), kind_of[id(one)], kind_of[id(two)], way) for one, two, way in pairs}
+    ways = Counter((one, two, way) for _, one, two, way in seen)
+    often = {rule: n for rule, n in ways.items() if n >= TOGETHER * counts[rule[0]] and n >= SUPPORT}
     held: Counter[int] = Counter()
-    for (_, part, _, _), n in bound.items():
+    for (_, part, _), n in often.items():
         held[part] += n
-    rules = {rule for rule in bound if held[rule[1]] >= TOGETHER * counts[rule[1]]}
-    result = [blob for blob in blobs if id(blob) not in kind_of]
-    for together in images.values():
-        group = {id(blob): [blob] for blob in together}
-        for one, two, *offset in _neighbours(together, frame):
-            if (kind_of[id(one)], kind_of[id(two)], *offset) in rules and group[id(one)] is not group[id(two)]:
-                both = [*group[id(one)], *group[id(two)]]
-                for blob in both:
-                    group[id(blob)] = both
-        result += [joined(parts) for parts in {id(parts): parts for parts in group.values()}.values()]
-    return result
+    rules = {rule for rule in often if held[rule[1]] >= TOGETHER * counts[rule[1]]}
+    group = {id(blob): [blob] for blob in blobs}
+    for one, two, way in pairs:
+        if (kind_of[id(one)], kind_of[id(two)], way) in rules and group[id(one)] is not group[id(two)]:
+            both = [*group[id(one)], *group[id(two)]]
+            for blob in both:
+                group[id(blob)] = both
+    return [joined(parts) for parts in {id(parts): parts for parts in group.values()}.values()]
 
 
-def _neighbours(blobs: list[Blob], frame: tuple[int, int]) -> Iterator[tuple[Blob, Blob, int, int]]:
-    """Pairs of blobs of one image that would fit into one frame, with their offset."""
+def neighbours(blobs: list[Blob], frame: tuple[int, int]) -> Iterator[tuple[Blob, Blob]]:
+    """Pairs of blobs of one image, both ways round, that would fit into one frame."""
     for one, two in itertools.permutations(blobs, 2):
         bottom = max(one.top + one.mask.shape[0], two.top + two.mask.shape[0]) - min(one.top, two.top)
         right = max(one.left + one.mask.shape[1], two.left + two.mask.shape[1]) - min(one.left, two.left)
         if bottom <= frame[0] and right <= frame[1]:
-            yield one, two, two.top - one.top, two.left - one.left
+            yield one, two

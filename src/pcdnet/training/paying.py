@@ -17,8 +17,11 @@ from jaxtyping import Bool, Float64
 
 from pcdnet.config import ModelConfig
 from pcdnet.training.aligning import Aligned, align
+from pcdnet.training.assembling import join_turned_parts
 from pcdnet.training.foreground import Blob
 from pcdnet.training.looks import Looks, between_poses
+from pcdnet.training.parts import join_parts
+from pcdnet.training.shapes import choose_seeds
 from pcdnet.training.turned import MOST_BLOBS, STEP, TIGHT, repeated
 from pcdnet.training.upright import THERE, harmonics
 
@@ -73,25 +76,33 @@ class Paid:
 
 def poses_that_pay(blobs: list[Blob], count: int, largest: tuple[int, int], rng: np.random.Generator) -> Paid | None:
     """The fewest kinds of poses that pay among whole blobs no larger than `largest`; None where none do."""
-    whole = [blob for blob in blobs if blob.fits(largest)]
-    if len(whole) > MOST_BLOBS:
-        whole = [whole[n] for n in np.sort(rng.choice(len(whole), MOST_BLOBS, replace=False))]
+    whole = _some_images([blob for blob in blobs if blob.fits(largest)], rng)
     if len({blob.image % 2 for blob in whole}) < 2:
         return None
-    still = worth(whole, count, STILL)
+    still = worth(join_parts(choose_seeds(whole, count, largest, rng), whole, largest), count, STILL)
     if still.shapes < ENOUGH and still.share >= 1 - 2 * AS_MUCH:
         return None
-    best: Worth | None = None
+    best, objects = None, whole
     for more in (QUARTERS, ANGLES, SIZES):
-        tried = worth(whole, count, more)
+        joined = join_turned_parts(whole, count, largest, rng, more)
+        tried = worth(joined, count, more)
         if _pays(tried, still) and (best is None or _worth_it(tried, best)):
-            best = tried
+            best, objects = tried, joined
     if best is None:
         return None
-    mirrored = worth(whole, count, dataclasses.replace(best.config, mirror=True))
+    mirrored = worth(objects, count, dataclasses.replace(best.config, mirror=True))
     if mirrored.shapes * STEP_UP <= best.shapes and mirrored.share >= best.share - AS_MUCH:
         best = mirrored
     return Paid(_with_sizes(best), _reason(best, still))
+
+
+def _some_images(blobs: list[Blob], rng: np.random.Generator) -> list[Blob]:
+    """All blobs of so many images that they are about as many as can be compared: parts stay together."""
+    images, counts = np.unique([blob.image for blob in blobs], return_counts=True)
+    order = rng.permutation(len(images))
+    kept = np.cumsum(counts[order]) <= max(MOST_BLOBS, counts.max(initial=0))
+    chosen = set(images[order[kept]].tolist())
+    return [blob for blob in blobs if blob.image in chosen]
 
 
 def worth(blobs: list[Blob], count: int, config: ModelConfig) -> Worth:

@@ -65,7 +65,7 @@ def choose_posed_seeds(
 def repeated(looks: Looks, count: int, config: ModelConfig) -> Float[Tensor, "k 2 s s"]:
     """At most `count` shapes, as they are compared, that most of some blobs are in some pose."""
     near = np.clip(NEAR - apart(looks, between_poses(config, STEP), config), 0, None)
-    shapes = looks.layers[spokesmen(near, looks.weights, max(FEW, MORE * count), best_of_all=NEAR)]
+    shapes = looks.layers[spokesmen(near, looks.weights, max(FEW, MORE * count), best_of_all=TIGHT)]
     fine = between_poses(config, FINE_STEP)
     for _ in range(PASSES):
         shapes = averages(looks, align(looks, shapes, fine, NEAR), shapes)

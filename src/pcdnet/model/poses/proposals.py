@@ -79,9 +79,16 @@ class Proposer:
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, peaks: int
     ) -> PosedCandidates:
         """At most `peaks` places of every prototype in every image, each in a few poses."""
-        if self.shrunk > 1:
-            images, own = _shrunk(images, self.shrunk), None if own is None else _shrunk(own, self.shrunk)
+        images, own = self.looked_at(images, own)
         return self._thinned(self.plan.peaks(images, peaks, own), peaks)
+
+    def looked_at(
+        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None
+    ) -> tuple[Float[Tensor, "B C h w"], Float[Tensor, "B C h w"] | None]:
+        """Images and their own backgrounds in the size in which they are searched."""
+        if self.shrunk == 1:
+            return images, own
+        return _shrunk(images, self.shrunk), None if own is None else _shrunk(own, self.shrunk)
 
     def propose_behind(
         self,

@@ -46,7 +46,7 @@ export const pictureAt = (n) => `api/pictures/${n}`;
 export const thumbnailAt = (n, mark) => `api/pictures/${n}/thumbnail${mark ? `?mark=${mark}` : ""}`;
 
 export const decomposePicture = (picture, fit) => tell("api/decompose", json("POST", fit ? { picture, fit } : { picture }));
-export const inspect = (image, prototype) => tell("api/inspect", json("POST", { image, prototype }));
+export const inspect = (image, prototype, pose = null) => tell("api/inspect", json("POST", { image, prototype, ...(pose === null ? {} : { pose }) }));
 export const render = (scene) => tell("api/render", json("POST", scene));
 export const exported = async (message) => (await ask("api/export", json("POST", message))).blob();
 

@@ -2,6 +2,7 @@
 
 import { numbers, rename } from "./api.js";
 import { button, dots, make, radios } from "./dom.js";
+import { Sprites, boxOf } from "./poses.js";
 
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
@@ -15,7 +16,9 @@ export class Bank {
     this.use = model.use;
     this.named(model);
     this.instanceColours = model.instance_colours.map(rgb);
-    this.boxes = Array.from({ length: this.P }, (_, p) => this.#box(p));
+    this.boxes = Array.from({ length: this.P }, (_, p) => boxOf(this.masks, this.h, this.w, p * this.h * this.w));
+    this.poses = model.poses ?? null; // in which ways objects differ from their prototypes
+    this.sprites = new Sprites(this, this.poses);
   }
 
   // What the prototypes are called, and their colours: those of one name share theirs.
@@ -26,38 +29,26 @@ export class Bank {
     this.colours = colours.map(rgb);
   }
 
-  // Top, left, bottom and right of what is opaque of a prototype; the whole frame where nothing is.
-  #box(p) {
-    let box = [this.h, this.w, 0, 0];
-    for (let y = 0; y < this.h; y++) {
-      for (let x = 0; x < this.w; x++) {
-        if (this.masks[(p * this.h + y) * this.w + x] <= 0.5) continue;
-        box = [Math.min(box[0], y), Math.min(box[1], x), Math.max(box[2], y + 1), Math.max(box[3], x + 1)];
-      }
-    }
-    return box[2] ? box : [0, 0, this.h, this.w];
+  // An object as it is painted: where in the picture, its values, and the box of what is opaque of it.
+  sprite(thing) {
+    return this.sprites.of(thing);
   }
 
-  opaque(p, y, x) {
-    return y >= 0 && x >= 0 && y < this.h && x < this.w && this.masks[(p * this.h + y) * this.w + x] > 0.5;
-  }
-
-  // A framed picture of a prototype in a colour, cut to what is seen of it.
-  thumb(p, colour = [1, 1, 1], room = 40) {
+  // A framed picture of a prototype in a colour, cut to what is seen of it; in a pose if one is given.
+  thumb(p, colour = [1, 1, 1], room = 40, pose = {}) {
     const frame = make("span", { class: "thumb" });
-    frame.append(this.drawn(p, colour, room));
+    frame.append(this.drawn(this.sprite({ prototype: p, position: [0, 0], ...pose }), colour, room));
     return frame;
   }
 
-  drawn(p, colour, room) {
-    const [top, left, bottom, right] = this.boxes[p];
+  drawn({ first, h, w, prototypes, masks, box: [top, left, bottom, right] }, colour, room) {
     const data = new ImageData(right - left, bottom - top);
     for (let y = top; y < bottom; y++) {
       for (let x = left; x < right; x++) {
-        const from = (p * this.h + y) * this.w + x;
+        const from = first + y * w + x;
         const at = 4 * ((y - top) * data.width + x - left);
-        for (let c = 0; c < 3; c++) data.data[at + c] = Math.round(255 * Math.max(0, this.prototypes[from] * (colour[c] ?? colour[0])));
-        data.data[at + 3] = Math.round(255 * this.masks[from]);
+        for (let c = 0; c < 3; c++) data.data[at + c] = Math.round(255 * Math.max(0, prototypes[from] * (colour[c] ?? colour[0])));
+        data.data[at + 3] = Math.round(255 * masks[from]);
       }
     }
     const canvas = make("canvas", { width: data.width, height: data.height, "aria-hidden": "true" });

@@ -1,11 +1,18 @@
 // Inside the PC cell: the localization map of a prototype, and greedy selection step by step.
 
 import { inspect, numbers } from "./api.js";
-import { check, dots, find, make, number } from "./dom.js";
+import { check, dots, find, make, number, radios } from "./dom.js";
 import { paint, show, view } from "./painter.js";
+import { poseWords } from "./poses.js";
 import { complain } from "./words.js";
 
 const [WIDEST, HIGHEST] = [480, 360];
+const ROOM = 26; // dots on the screen for the little picture of a pose
+const WHERE = "How well a prototype fits with its middle at each place: bright is likely. Rings are the peaks that are tried.";
+const TRIED = " It is tried in these poses, each with the height of its highest peak; choose one to see its map.";
+const WHY = "Greedy selection takes, one after the other, what lowers the error most.";
+const FITTED =
+  " What was proposed in the poses on the left was turned, sized and moved until it fitted, one by one; selection chooses among these fitted poses. In brackets is the pose that was proposed.";
 
 // From dark over violet and orange to a pale yellow, in equal steps of lightness.
 const RAMP = [[8, 6, 20], [58, 20, 92], [140, 38, 108], [214, 78, 74], [250, 150, 50], [252, 232, 160]];
@@ -16,6 +23,11 @@ function ramp(share) {
   return RAMP[low].map((value, c) => value + (place - low) * (RAMP[low + 1][c] - value));
 }
 
+const high = (height) => (Math.abs(height) < 1 ? height.toFixed(3) : number(height));
+const samePose = (one, other) => ["angle", "scale", "mirrored"].every((name) => one?.[name] === other?.[name]);
+// A candidate, or an object, as the painter takes objects.
+const thingOf = ({ pose = {}, ...thing }) => ({ ...thing, ...pose });
+
 function drawn(data) {
   const canvas = make("canvas");
   show(canvas, data);
@@ -25,7 +37,7 @@ function drawn(data) {
 // How many peaks there are, and how high they are, in words.
 function heights(peaks) {
   if (peaks.length === 0) return "no peak is tried";
-  const [first, last] = [peaks[0], peaks.at(-1)].map((height) => (Math.abs(height) < 1 ? height.toFixed(3) : number(height)));
+  const [first, last] = [peaks[0], peaks.at(-1)].map(high);
   if (peaks.length === 1) return `1 peak, of height ${first}`;
   return `${peaks.length} peaks, of heights from ${first} down to ${last}`;
 }
@@ -38,6 +50,7 @@ export class Inside {
     this.minGain = minGain;
     this.panel = find("inside");
     this.prototype = 0;
+    this.pose = null; // the number of the coarse pose whose map is shown; null for the one that fits best
     this.found = null;
     this.panel.addEventListener("toggle", () => this.refresh());
     find("step").addEventListener("input", () => this.#step());
@@ -48,6 +61,7 @@ export class Inside {
   renamed() {
     this.kinds = this.scene.bank.picker("Prototype whose map is shown", (p) => {
       this.prototype = p;
+      this.pose = null;
       this.refresh();
     });
     find("heat-kinds").replaceChildren(this.kinds);
@@ -59,6 +73,7 @@ export class Inside {
   reset() {
     this.found = null;
     this.prototype = this.scene.objects[0]?.prototype ?? 0;
+    this.pose = null;
     check(this.kinds, this.prototype);
     this.refresh();
   }
@@ -67,13 +82,14 @@ export class Inside {
     if (!this.panel.open || !this.scene.size) return;
     const asked = ++this.#asked;
     try {
-      const found = await inspect(this.scene.message, this.prototype);
+      const found = await inspect(this.scene.message, this.prototype, this.pose);
       if (asked !== this.#asked) return;
       const fresh = this.found === null;
       this.found = found;
       this.heat = numbers(found.map.heat);
       this.image = this.scene.image;
       if (fresh) this.#begin();
+      this.#showPoses();
       this.#draw();
     } catch (complaint) {
       complain(complaint.message);
@@ -81,9 +97,40 @@ export class Inside {
   }
 
   #begin() {
+    find("where-words").textContent = WHERE + (this.found.map.poses ? TRIED : "");
+    find("why-words").textContent = WHY + (this.found.fitted ? FITTED : "");
     const step = find("step");
     step.max = this.found.steps.length - (this.found.refined ? 0 : 1);
     step.value = Math.min(1, step.max);
+  }
+
+  // The coarse poses of the prototype, each with the height of its best peak: a row for every size, a column for every angle.
+  #showPoses() {
+    const place = find("heat-poses");
+    const { poses = [], pose, prototype } = this.found.map;
+    place.hidden = poses.length < 2;
+    if (place.hidden) return;
+    const known = `${prototype} ${poses.map(({ height }) => height)}`;
+    if (this.strip !== known) {
+      this.strip = known;
+      const { bank } = this.scene;
+      const best = Math.max(...poses.map(({ height }) => height));
+      const largest = Math.max(...poses.map(({ pose: { scale } }) => scale));
+      const options = poses.map((tried, n) => {
+        const content = make("span", { class: "tried" });
+        content.append(bank.thumb(prototype, [1, 1, 1], (ROOM * tried.pose.scale) / largest, tried.pose), make("small", { class: "number" }, high(tried.height)));
+        content.classList.toggle("best", tried.height === best);
+        const words = poseWords(tried.pose, bank.poses) || "upright";
+        return { value: n, label: `${words}: best peak ${high(tried.height)}`, content };
+      });
+      const group = radios("coarse", "Pose whose map is shown", options, (n) => {
+        this.pose = n;
+        this.refresh();
+      });
+      group.style.setProperty("--angles", new Set(poses.map(({ pose: { angle } }) => angle)).size);
+      place.replaceChildren(group);
+    }
+    check(place, pose);
   }
 
   #draw() {
@@ -107,9 +154,11 @@ export class Inside {
     context.imageSmoothingEnabled = false;
     context.drawImage(this.#dimmed(), 0, 0, W * scale, H * scale);
     const [rows, columns] = map.heat.shape;
-    const [top, left] = [0, 1].map((axis) => (map.origin[axis] + map.middle[axis] - 0.5) * scale);
-    context.drawImage(this.#glowing(rows, columns), left, top, columns * scale, rows * scale);
-    const mine = candidates.filter((candidate) => candidate.prototype === map.prototype);
+    const { step = 1 } = map;
+    const [top, left] = [0, 1].map((axis) => (map.origin[axis] + map.middle[axis] - step / 2) * scale);
+    context.drawImage(this.#glowing(rows, columns), left, top, columns * step * scale, rows * step * scale);
+    const shown = map.poses?.[map.pose].pose;
+    const mine = candidates.filter(({ prototype, pose }) => prototype === map.prototype && samePose(pose, shown));
     mine.forEach((candidate, n) => {
       const [y, x] = [0, 1].map((axis) => (candidate.position[axis] + map.middle[axis]) * scale);
       context.lineWidth = n === 0 ? 2.5 : 1.5;
@@ -120,7 +169,8 @@ export class Inside {
         context.stroke();
       }
     });
-    find("heat-words").textContent = `${this.scene.bank.names[map.prototype]}: ${heights(mine.map(({ height }) => height))}`;
+    const name = [this.scene.bank.names[map.prototype], shown && poseWords(shown, this.scene.bank.poses)].filter(Boolean).join(", ");
+    find("heat-words").textContent = `${name}: ${heights(mine.map(({ height }) => height))}`;
     canvas.setAttribute("aria-label", `Localization map of ${this.scene.bank.names[map.prototype]}`);
   }
 
@@ -158,9 +208,12 @@ export class Inside {
     find("step-words").textContent = last ? `After refinement the error is ${number(error)}.` : choices;
     find("rivals").hidden = last;
     find("refined").hidden = !refined;
-    find("refined").textContent = last
-      ? "An error was left, so the choices were reconsidered, and these explain the picture better."
-      : "Refinement then looks again: move the slider to its end.";
+    const { poses } = this.scene.bank;
+    const again = poses ? "Then the chosen objects are fitted together, and what is left is looked at again" : "Refinement then looks again";
+    const end = poses
+      ? "These objects were fitted together; some may have been added, exchanged or left out."
+      : "An error was left, so the choices were reconsidered, and these explain the picture better.";
+    find("refined").textContent = last ? end : `${again}: move the slider to its end.`;
     if (last) {
       this.#picture(this.scene.found);
       return;
@@ -189,16 +242,22 @@ export class Inside {
     const meter = make("meter", { min: 0, max: best, value: Math.max(0, proposal.gain), "aria-label": "error reduction" });
     const middle = make("span", {});
     middle.append(words, meter);
-    row.append(bank.thumb(proposal.prototype, proposal.colour, 28), middle, make("span", { class: "number" }, number(proposal.gain)));
-    row.title = `${mark ? "chosen next" : "rival"}: row ${proposal.position[0]}, column ${proposal.position[1]}`;
+    row.append(bank.thumb(proposal.prototype, proposal.colour, 28, proposal.pose && { angle: proposal.pose.angle, mirrored: proposal.pose.mirrored }), middle, make("span", { class: "number" }, number(proposal.gain)));
+    const [top, left] = proposal.position.map((place) => Number(place.toFixed(1)));
+    const { proposed, pose } = proposal;
+    const found = pose && poseWords(pose, bank.poses);
+    const from = proposed ? `, proposed as ${poseWords(proposed, bank.poses)}` : "";
+    row.title = `${mark ? "chosen next" : "rival"}: row ${top}, column ${left}${found ? `; ${found}${from}` : ""}`;
+    if (found) middle.append(make("small", { class: "words faint number" }, `${found}${proposed ? ` (${poseWords(proposed, bank.poses)})` : ""}`));
     for (const [type, shown] of [["pointerenter", [...chosen, proposal]], ["focus", [...chosen, proposal]], ["pointerleave", chosen], ["blur", chosen]]) {
       row.addEventListener(type, () => this.#picture(shown));
     }
     return row;
   }
 
-  #picture(objects) {
+  #picture(found) {
     const { bank, size, background } = this.scene;
+    const objects = found.map(thingOf);
     const canvas = find("sofar");
     const painted = paint(bank, objects, size, this.image, background);
     const data = view("reconstruction", painted, objects, this.image, bank);

@@ -1,6 +1,7 @@
 // The objects as a list in depth order; the selected one opens to be edited.
 
 import { button, check, find, make, number, percent } from "./dom.js";
+import { poseOf } from "./poses.js";
 import { counted } from "./words.js";
 
 const LISTED = 300;
@@ -78,10 +79,11 @@ export class List {
   #fill(row, thing, n) {
     const { scene } = this;
     const { bank } = scene;
-    const look = `${thing.prototype} ${thing.colour} ${bank.hex[thing.prototype]}`;
+    const { angle, scale, mirrored } = thing;
+    const look = `${thing.prototype} ${thing.colour} ${bank.hex[thing.prototype]} ${angle} ${scale} ${mirrored}`;
     if (row.look !== look) {
       row.look = look;
-      const thumb = bank.thumb(thing.prototype, thing.colour);
+      const thumb = bank.thumb(thing.prototype, thing.colour, 40, thing.angle === undefined ? {} : { angle, mirrored });
       row.thumb.replaceWith(thumb);
       row.thumb = thumb;
       row.item.style.setProperty("--kind", bank.hex[thing.prototype]);
@@ -148,12 +150,13 @@ export class List {
       }),
     );
     const kinds = scene.bank.picker("Prototype", (prototype) => scene.swap(scene.selected, prototype));
-    editor.append(tools, kinds);
-    return { element: editor, colour, kinds, now, grey };
+    const fields = poseFields(scene, now);
+    editor.append(tools, ...(fields ? [fields.element] : []), kinds);
+    return { element: editor, colour, kinds, now, grey, fields };
   }
 
   #edit() {
-    const { element, colour, kinds, now, grey } = this.editor;
+    const { element, colour, kinds, now, grey, fields } = this.editor;
     const thing = now();
     for (const other of this.element.querySelectorAll(".editor")) if (other !== element) other.remove();
     const row = thing && this.rows.get(thing.id);
@@ -169,5 +172,43 @@ export class List {
     }
     colour.value = grey ? thing.colour[0] : hex(thing.colour);
     check(kinds, thing.prototype);
+    fields?.fill(thing);
   }
+}
+
+// Place and pose of the selected object as numbers, where the model's objects have poses.
+function poseFields(scene, now) {
+  const { poses } = scene.bank;
+  if (!poses) return null;
+  const element = make("div", { class: "pose" });
+  const fills = [];
+  const field = (has, words, step, value, change) => {
+    if (!has) return;
+    const label = make("label");
+    const input = make("input", { type: "number", step, inputmode: "decimal" });
+    input.addEventListener("change", () => {
+      if (input.value !== "" && now()) change(Number(input.value));
+      if (now()) input.value = shown(now());
+    });
+    const shown = (thing) => Number(value(thing).toFixed(2));
+    fills.push((thing) => input !== document.activeElement && (input.value = shown(thing)));
+    label.append(words, input);
+    element.append(label);
+  };
+  const place = (axis) => (to) => scene.place(scene.selected, now().position.map((old, each) => (each === axis ? to : old)));
+  const step = poses.subpixel ? 0.1 : 1;
+  const whole = (change) => (to) => change(poses.subpixel ? to : Math.round(to));
+  field(true, "Row", step, ({ position }) => position[0], whole(place(0)));
+  field(true, "Column", step, ({ position }) => position[1], whole(place(1)));
+  field(poses.angles, "Angle", 1, (thing) => poseOf(thing).angle, (angle) => scene.repose(scene.selected, { angle }));
+  field(poses.scales, "Scale", 0.02, (thing) => poseOf(thing).scale, (scale) => scene.repose(scene.selected, { scale }));
+  if (poses.mirror) {
+    const label = make("label", { class: "tick" });
+    const input = make("input", { type: "checkbox" });
+    input.addEventListener("change", () => scene.repose(scene.selected, { mirrored: input.checked }));
+    fills.push((thing) => (input.checked = poseOf(thing).mirrored));
+    label.append(input, "mirrored");
+    element.append(label);
+  }
+  return { element, fill: (thing) => fills.forEach((fill) => fill(thing)) };
 }

@@ -5,6 +5,7 @@ import { Bank, showBank } from "./bank.js";
 import { Bench } from "./bench.js";
 import { find } from "./dom.js";
 import { Drawing } from "./drawing.js";
+import { Handles } from "./handles.js";
 import { Inside } from "./inside.js";
 import { takeFiles } from "./intake.js";
 import { Keeping } from "./keeping.js";
@@ -30,6 +31,7 @@ const model = await getModel().catch((complaint) => {
 });
 const scene = new Scene(new Bank(model));
 const stage = new Stage(scene);
+const handles = new Handles(scene, stage);
 const inside = new Inside(scene, model.min_gain);
 const keeping = new Keeping(() => {
   showEdited();
@@ -146,7 +148,7 @@ async function renew() {
 
 introduce();
 // For tests, and for the curious: what the server makes of the scene that is shown.
-window.pcdnet = { scene, stage, strip, bench, keeping, kinds, drawing, teaching, learning, render: () => render(scene.toMessage()) };
+window.pcdnet = { scene, stage, handles, strip, bench, keeping, kinds, drawing, teaching, learning, render: () => render(scene.toMessage()) };
 
 await attempt(() => strip.open());
 if (strip.count) {

@@ -5,7 +5,7 @@
 // `background` is null for black.
 export function paint(bank, objects, size, image, background) {
   const [H, W] = size;
-  const { h, w, C } = bank;
+  const { C } = bank;
   const shown = new Float64Array(H * W * C);
   const through = new Float64Array(H * W).fill(1);
   const instances = new Uint16Array(H * W);
@@ -13,17 +13,16 @@ export function paint(bank, objects, size, image, background) {
   const gains = [];
   const errors = [error];
   objects.forEach((thing, n) => {
-    const [row, column] = thing.position;
-    const first = thing.prototype * h * w;
+    const { row, column, h, w, first, prototypes, masks } = bank.sprite(thing);
     let gain = 0;
     for (let y = Math.max(0, -row); y < Math.min(h, H - row); y++) {
       for (let x = Math.max(0, -column); x < Math.min(w, W - column); x++) {
         const from = first + y * w + x;
-        const mask = bank.masks[from];
+        const mask = masks[from];
         if (mask === 0) continue;
         const at = (row + y) * W + column + x;
         if (image) gain += pixelError(bank, image, background, shown, through, at);
-        for (let c = 0; c < C; c++) shown[at * C + c] += through[at] * mask * bank.prototypes[from] * thing.colour[c];
+        for (let c = 0; c < C; c++) shown[at * C + c] += through[at] * mask * prototypes[from] * thing.colour[c];
         through[at] *= 1 - mask;
         if (image) gain -= pixelError(bank, image, background, shown, through, at);
         if (mask > 0.5 && instances[at] === 0) instances[at] = n + 1;

@@ -2,6 +2,7 @@
 
 import { numbers } from "./api.js";
 import { paint } from "./painter.js";
+import { placed, poseOf, poseWords, within } from "./poses.js";
 
 // A large picture as the server painted it.
 function overview({ scene, reconstruction, instances }, size) {
@@ -14,9 +15,11 @@ function overview({ scene, reconstruction, instances }, size) {
 }
 
 function sameObjects(some, others) {
-  const words = (objects) => JSON.stringify(objects.map(({ prototype, position, colour }) => [prototype, position, colour]));
+  const words = (objects) => JSON.stringify(objects.map(placed));
   return words(some) === words(others);
 }
+
+const rounded = (value, parts) => Math.round(value * parts) / parts;
 
 export class Scene {
   #past = [];
@@ -43,7 +46,7 @@ export class Scene {
     this.size = this.shrunk > 1 ? explained.image.shape.slice(0, 2) : this.whole;
     this.shown = this.shrunk > 1 ? overview(explained, this.size) : null;
     this.name = explained.scene.name;
-    this.objects = explained.scene.objects.map(({ prototype, position, colour }) => ({ id: this.#ids++, prototype, position, colour }));
+    this.objects = explained.scene.objects.map((thing) => this.#known(thing));
     this.found = this.objects; // what the model found, whatever becomes of it
     this.limited = explained.at_limit ?? false; // as many objects as the model can find
     this.#past = [];
@@ -55,7 +58,12 @@ export class Scene {
 
   // Earlier edits over what was found, which undo brings back.
   lay(objects) {
-    this.#change(objects.map(({ prototype, position, colour }) => ({ id: this.#ids++, prototype, position, colour })));
+    this.#change(objects.map((thing) => this.#known(thing)));
+  }
+
+  // An object of the server's, or one that was kept: where there are poses, each has one.
+  #known(thing) {
+    return { id: this.#ids++, ...placed(thing), ...(this.bank.poses ? poseOf(thing) : {}) };
   }
 
   // Back to what was found; undo brings the edits back.
@@ -103,13 +111,14 @@ export class Scene {
 
   // What is kept of it: the server has the picture.
   toEdits(objects = this.objects) {
-    return { size: this.size, objects: objects.map(({ prototype, position, colour }) => ({ prototype, position, colour })), name: this.name };
+    return { size: this.size, objects: objects.map(placed), name: this.name };
   }
 
   // What is seen of an object, in words.
   placeOf(n) {
     const box = this.painted.boxes[n];
-    return box ? `row ${box[0]}, column ${box[1]}, ${box[2]}×${box[3]}` : "hidden by others";
+    const place = box ? `row ${box[0]}, column ${box[1]}, ${box[2]}×${box[3]}` : "hidden by others";
+    return [place, poseWords(this.objects[n], this.bank.poses)].filter(Boolean).join("; ");
   }
 
   index(id) {
@@ -146,17 +155,33 @@ export class Scene {
     this.#change(this.objects.map((thing) => (thing.id === id ? { ...thing, ...changes } : thing)), settle);
   }
 
+  // Turn, scale or mirror an object, as far as the model's objects are; in steps that can be read.
+  repose(id, changes, settle = true) {
+    const thing = this.objects[this.index(id)];
+    const pose = poseOf(thing);
+    const { angle, scale, mirrored } = { ...pose, ...changes };
+    const wanted = within({ angle: rounded(angle, 10), scale: rounded(scale, 1000), mirrored }, this.bank.poses);
+    for (const name of Object.keys(changes)) pose[name] = wanted[name];
+    if (JSON.stringify(pose) === JSON.stringify(poseOf(thing))) return;
+    this.alter(id, { ...pose, position: this.#kept({ ...thing, ...pose }, thing.position) }, settle);
+  }
+
   place(id, wanted, settle = true) {
     const thing = this.objects[this.index(id)];
-    const position = this.#kept(thing, wanted);
+    const position = this.#kept(thing, wanted.map((place) => rounded(place, 100)));
     if (position[0] !== thing.position[0] || position[1] !== thing.position[1]) this.alter(id, { position }, settle);
   }
 
   // The nearest place at which an opaque row and column of an object are in the picture: nothing is lost from sight.
   #kept(thing, [row, column]) {
-    const [top, left, bottom, right] = this.bank.boxes[thing.prototype];
-    const within = (value, least, most) => Math.min(Math.max(value, least), most);
-    return [within(row, 1 - bottom, this.size[0] - 1 - top), within(column, 1 - right, this.size[1] - 1 - left)];
+    const sprite = this.bank.sprite({ ...thing, position: [row, column] });
+    const [down, along] = [sprite.row - row, sprite.column - column];
+    const [top, left, bottom, right] = sprite.box;
+    const between = (value, least, most) => Math.min(Math.max(value, least), most);
+    return [
+      between(row, 1 - bottom - down, this.size[0] - 1 - top - down),
+      between(column, 1 - right - along, this.size[1] - 1 - left - along),
+    ];
   }
 
   deepen(id, by) {
@@ -190,7 +215,8 @@ export class Scene {
   add(prototype = 0) {
     if (this.shown) return;
     const position = [0, 1].map((axis) => Math.round((this.size[axis] - [this.bank.h, this.bank.w][axis]) / 2));
-    const thing = { id: this.#ids++, prototype, position, colour: Array(this.bank.C).fill(1) };
+    const pose = this.bank.poses ? within(poseOf({}), this.bank.poses) : {};
+    const thing = { id: this.#ids++, prototype, position, colour: Array(this.bank.C).fill(1), ...pose };
     this.selected = thing.id;
     this.#change([thing, ...this.objects]);
   }

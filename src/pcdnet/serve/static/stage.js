@@ -71,19 +71,28 @@ export class Stage {
     for (const [id, kind] of [[scene.hovered, "lit"], [scene.selected, "chosen"]]) {
       if (id === null || (kind === "lit" && id === scene.selected)) continue;
       const d = outlineOf(scene, id);
-      for (const name of ["halo", kind]) {
-        const path = document.createElementNS(SVG, "path");
-        path.setAttribute("class", name);
-        path.setAttribute("d", d);
-        this.marks.append(path);
-      }
+      for (const name of ["halo", kind]) this.#draw(name, d);
     }
+    const thing = scene.objects[scene.index(scene.selected)];
+    if (thing && scene.bank.poses && scene.shrunk === 1) this.#draw("turned", around(scene.bank.sprites.corners(thing)));
+  }
+
+  #draw(name, d) {
+    const path = document.createElementNS(SVG, "path");
+    path.setAttribute("class", name);
+    path.setAttribute("d", d);
+    this.marks.append(path);
+  }
+
+  // Where the pointer is in the picture: row and column, with fractions.
+  point(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const [H, W] = this.scene.size;
+    return [((event.clientY - box.top) / box.height) * H, ((event.clientX - box.left) / box.width) * W];
   }
 
   pixel(event) {
-    const box = this.canvas.getBoundingClientRect();
-    const [H, W] = this.scene.size;
-    return [Math.floor(((event.clientY - box.top) / box.height) * H), Math.floor(((event.clientX - box.left) / box.width) * W)];
+    return this.point(event).map(Math.floor);
   }
 
   #point() {
@@ -130,14 +139,14 @@ function outlineOf(scene, id) {
   const n = scene.index(id);
   const thing = scene.objects[n];
   const [H, W] = scene.size;
-  const [row, column] = thing.position;
-  const [top, left, bottom, right] = scene.bank.boxes[thing.prototype];
+  if (scene.shrunk > 1) return around(scene.bank.sprites.corners(thing).map((corner) => corner.map((place) => place / scene.shrunk)));
+  const { row, column, h, w, first, masks, box: [top, left, bottom, right] } = scene.bank.sprite(thing);
   const box = [row + top, column + left, row + bottom, column + right];
-  if (scene.shrunk > 1) {
-    const [y, x, Y, X] = box.map((place) => place / scene.shrunk);
-    return `M${x} ${y}H${X}V${Y}H${x}Z`;
-  }
   const { instances } = scene.painted;
   const seen = outline((y, x) => y >= 0 && x >= 0 && y < H && x < W && instances[y * W + x] === n + 1, box);
-  return seen || outline((y, x) => scene.bank.opaque(thing.prototype, y - row, x - column), box);
+  const opaque = (y, x) => y >= 0 && x >= 0 && y < h && x < w && masks[first + y * w + x] > 0.5;
+  return seen || outline((y, x) => opaque(y - row, x - column), box);
 }
+
+// A box with its corners at these rows and columns.
+export const around = (corners) => `M${corners.map(([row, column]) => `${column} ${row}`).join("L")}Z`;
