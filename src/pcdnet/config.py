@@ -93,19 +93,22 @@ class ModelConfig:
     reported. `overhang` must be larger than the share that may be missing."""
     rotations: int = 1
     """How many angles a prototype is tried at, spread evenly over `rotation_range`; 1 is upright only. Angles between
-    them are found, too (`fine_poses`), so they need be no nearer to each other than some 15 degrees."""
+    them are found, too (`fine_poses`), so that steps of 15 degrees, 24 for a full turn, are near enough."""
     rotation_range: tuple[float, float] = (0.0, FULL_TURN)
     """The angles that objects may have, in degrees counter-clockwise; of a part of a full turn both ends are tried."""
     scales: int = 1
-    """How many sizes a prototype is tried in, spread evenly, by ratio, over `scale_range`; 1 is its own size only."""
+    """How many sizes a prototype is tried in, spread evenly, by ratio, over `scale_range`; 1 is its own size only.
+    Sizes between them are found, too (`fine_poses`), so that ratios of 1.3 are near enough."""
     scale_range: tuple[float, float] = (1.0, 1.0)
-    """The smallest and the largest size of objects, as factors on their prototypes."""
+    """The smallest and the largest size of objects, as factors on their prototypes; up to 1 if frames are as large as
+    the largest objects."""
     mirror: bool = False
-    """Whether objects may be mirror images of their prototypes."""
+    """Whether objects may be mirror images of their prototypes, too, as flat things are that can be turned over."""
     fine_poses: bool = True
-    """Whether angles and sizes between those that are tried are found, by what they leave of the error."""
+    """Whether angles and sizes between those that are tried are found, by fitting them to the images; off if there are
+    none, as with quarter turns."""
     subpixel: bool = False
-    """Whether objects may lie at fractions of a pixel."""
+    """Whether objects may lie at fractions of a pixel; otherwise they lie at whole pixels, turned or not."""
     labels: Labels = "mask"
     """Which pixels are an object's: all under its mask (mask), or of these the ones in which the picture visibly is not
     the background (change), for masks that nothing makes tight, as in the paper over black ground."""

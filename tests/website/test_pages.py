@@ -77,7 +77,7 @@ def test_the_page_on_python_has_every_public_name_and_no_other() -> None:
     assert "`pcdnet.__version__`" in text
 
 
-@pytest.mark.parametrize("name", ["index.md", "python.md", "models.md"])
+@pytest.mark.parametrize("name", ["index.md", "python.md", "models.md", "poses.md"])
 def test_snippets_of_python_run(name: str, place: Path) -> None:
     names: dict[str, Any] = {}
     for code in re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), flags=re.DOTALL):
