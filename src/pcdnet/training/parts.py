@@ -33,9 +33,7 @@ def join_parts(seeds: Seeds, blobs: list[Blob], frame: tuple[int, int]) -> list[
     return [blob for blob in blobs if id(blob) not in kind_of] + join_bound(known, kind_of, pairs)
 
 
-def join_bound(
-    blobs: list[Blob], kind_of: dict[int, int], pairs: Sequence[tuple[Blob, Blob, Hashable]]
-) -> list[Blob]:
+def join_bound(blobs: list[Blob], kind_of: dict[int, int], pairs: Sequence[tuple[Blob, Blob, Hashable]]) -> list[Blob]:
     """The blobs, each of a kind, with those joined that are bound to each other.
 
     `pairs` are neighbours and how the second lies to the first, both ways round: where blobs of one kind nearly always
