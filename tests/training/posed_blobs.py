@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy import ndimage
 
 from pcdnet.training.foreground import Blob
 
@@ -54,7 +55,6 @@ def posed_blob(
     rows, columns = np.indices((side, side)) - (side - 1) / 2 + rng.uniform(-0.5, 0.5, 2)[:, None, None]
     turn = np.exp(-1j * np.radians(angle)) * (columns - 1j * rows) / size
     mask = shape(-turn.real if mirrored else turn.real, turn.imag)
-    inside = np.ix_(np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0)))
-    mask = mask[inside]
+    mask = mask[ndimage.find_objects(mask.astype(int))[0]]
     grey = np.where(mask, 0.8, 0.2) + rng.normal(0, noise, mask.shape)
     return Blob(image, 0, 0, mask, mask, grey.astype(np.float32), 0.36 * float(mask.sum()), False)

@@ -9,6 +9,7 @@ from pcdnet.data import tetrominoes
 from pcdnet.training.foreground import Blob, find_foreground
 from pcdnet.training.paying import poses_that_pay
 from tests.training.posed_blobs import Shape, ellipse, heart, hook, posed_blob, square, triangle
+from tests.training.test_assembling import ANY, exclamation, scenes, stairs
 
 FRAME = 40, 40
 
@@ -60,6 +61,12 @@ def test_sizes_pay_on_top_and_are_those_of_the_blobs() -> None:
     assert found.config.scales > 1
     assert found.config.scale_range[0] == pytest.approx(0.5, abs=0.08)
     assert found.reason.startswith("4 shapes at any angle and in any size explain")
+
+
+def test_poses_pay_for_whole_objects_and_not_for_their_parts() -> None:
+    found = poses_that_pay(scenes((exclamation, stairs, heart, hook), ANY, 60), 60, FRAME, np.random.default_rng(0))
+    assert found is not None
+    assert found.reason.startswith("4 shapes at any angle explain")
 
 
 @pytest.mark.parametrize(

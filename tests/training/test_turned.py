@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from pcdnet.config import ModelConfig
 from pcdnet.errors import PcdnetError
@@ -47,6 +50,33 @@ def one_kind_each(seeds: Seeds, shapes: int) -> bool:
 def test_every_shape_is_one_kind_at_all_angles_and_sizes(config: ModelConfig, sizes: tuple[float, float]) -> None:
     shapes = heart, square, ellipse, triangle, hook
     assert one_kind_each(chosen(sample(shapes, 0, sizes=sizes), config), len(shapes))
+
+
+def bar(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    inside: np.ndarray = (np.abs(x) < 1.2) & (np.abs(y) < 0.12)
+    return inside
+
+
+def ring(x: np.ndarray, y: np.ndarray, *, cross: bool = False) -> np.ndarray:
+    """A ring around a cross or a wedge, about as much of its inside each."""
+    far, within = x**2 + y**2, (np.minimum(np.abs(x), np.abs(y)) < 0.12) if cross else (np.abs(y) < 0.45 * (x + 0.4))
+    inside: np.ndarray = (far < 1) & ((far > 0.65) | within)
+    return inside
+
+
+def crossed(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return ring(x, y, cross=True)
+
+
+def test_what_differs_inside_only_is_told_apart_beside_thin_things() -> None:
+    shapes = bar, ring, crossed
+    blobs = [filled(blob) for blob in sample(shapes, 0, sizes=(8, 14))]
+    assert one_kind_each(chosen(blobs, SIZES), len(shapes))
+
+
+def filled(blob: Blob) -> Blob:
+    """A blob as it is found: its holes are inside of its mask."""
+    return dataclasses.replace(blob, mask=ndimage.binary_fill_holes(blob.mask))
 
 
 def test_which_angle_is_upright_follows_from_the_shape_alone() -> None:

@@ -43,11 +43,8 @@ def _join_pairs(
 ) -> list[Blob]:
     """Once: two parts, or chains of them."""
     whole = [blob for blob in blobs if blob.fits(room)]
-    kind_of = {
-        id(blob): kind
-        for blob, kind in zip(whole, _kinds(whole, count, rng, config).tolist(), strict=True)
-        if kind >= 0
-    }
+    kinds = _kinds(whole, count, rng, config).tolist()
+    kind_of = {id(blob): kind for blob, kind in zip(whole, kinds, strict=True) if kind >= 0}
     known = [blob for blob in whole if id(blob) in kind_of]
     pairs = _often_near(known, kind_of, room)
     wholes = _kinds([joined([one, two]) for one, two in pairs], count, rng, config).tolist()

@@ -25,7 +25,7 @@ def join_parts(seeds: Seeds, blobs: list[Blob], frame: tuple[int, int]) -> list[
         if id(blob) in kind_of:
             images.setdefault(blob.image, []).append(blob)
     pairs = [
-        (one, two, (two.top - one.top, two.left - one.left))
+        (one, two, (kind_of[id(two)], two.top - one.top, two.left - one.left))
         for together in images.values()
         for one, two in neighbours(together, frame)
     ]
@@ -36,24 +36,23 @@ def join_parts(seeds: Seeds, blobs: list[Blob], frame: tuple[int, int]) -> list[
 def join_bound(blobs: list[Blob], kind_of: dict[int, int], pairs: Sequence[tuple[Blob, Blob, Hashable]]) -> list[Blob]:
     """The blobs, each of a kind, with those joined that are bound to each other.
 
-    `pairs` are neighbours and how the second lies to the first, both ways round: where blobs of one kind nearly always
-    have one of another beside them in one way, and these nearly always lie beside something in such a way, they are
-    bound.
+    `pairs` are neighbours, both ways round, and the way in which the second completes the first. They are bound where
+    blobs of the first one's kind are nearly always completed in this way, and those of the second one's kind nearly
+    always complete something in such a way.
     """
     counts = Counter(kind_of.values())
     seen = {(id(one), kind_of[id(one)], kind_of[id(two)], way) for one, two, way in pairs}
-    ways = Counter((one, two, way) for _, one, two, way in seen)
-    often = {rule: n for rule, n in ways.items() if n >= TOGETHER * counts[rule[0]] and n >= SUPPORT}
-    held: Counter[int] = Counter()
-    for (_, part, _), n in often.items():
-        held[part] += n
-    rules = {rule for rule in often if held[rule[1]] >= TOGETHER * counts[rule[1]]}
+    completed = Counter((kind, way) for _, kind, way in {(one, kind, way) for one, kind, _, way in seen})
+    often = {rule for rule, n in completed.items() if n >= TOGETHER * counts[rule[0]] and n >= SUPPORT}
+    held = Counter(part for _, kind, part, way in seen if (kind, way) in often)
     group = {id(blob): [blob] for blob in blobs}
     for one, two, way in pairs:
-        if (kind_of[id(one)], kind_of[id(two)], way) in rules and group[id(one)] is not group[id(two)]:
-            both = [*group[id(one)], *group[id(two)]]
-            for blob in both:
-                group[id(blob)] = both
+        kind, part = kind_of[id(one)], kind_of[id(two)]
+        if (kind, way) not in often or held[part] < TOGETHER * counts[part] or group[id(one)] is group[id(two)]:
+            continue
+        both = [*group[id(one)], *group[id(two)]]
+        for blob in both:
+            group[id(blob)] = both
     return [joined(parts) for parts in {id(parts): parts for parts in group.values()}.values()]
 
 

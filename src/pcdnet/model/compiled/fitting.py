@@ -33,6 +33,8 @@ class Rules(NamedTuple):
     blur: int
     steps: int
     robust: bool
+    radius: float
+    """How far a prototype reaches from the middle of its frame; infinite if it is not known."""
 
 
 def fit(pictures: Array, poses: Array, seen: tuple[Array, Array, Array], rules: Rules) -> Array:
@@ -47,6 +49,7 @@ def fit(pictures: Array, poses: Array, seen: tuple[Array, Array, Array], rules: 
             rules.outlier,
             rules.least_contrast,
             *rules.damping,
+            rules.radius,
         ],
         np.float64,
     )
@@ -77,16 +80,28 @@ def _fit(
     """Candidates from the first end to the second."""
     C, Y, X = shown.shape[1:]
     F = len(free)
-    sprite, tried = np.zeros((2, Y, X), shown.dtype), np.zeros((2, Y, X), shown.dtype)
-    weight, new_weight = np.zeros((Y, X), shown.dtype), np.zeros((Y, X), shown.dtype)
-    planes = np.zeros((F + 2, C, Y, X), shown.dtype)
+    sprites, weights = np.zeros((2, 2, Y, X), shown.dtype), np.zeros((2, Y, X), shown.dtype)
+    room = np.zeros((F + 2, C, Y, X), shown.dtype)
     colour, new_colour = np.zeros(C, np.float64), np.zeros(C, np.float64)
     normal, slope, step = np.zeros((F, F)), np.zeros(F), np.zeros(F)
     start, pose, new = np.zeros(5), np.zeros(5), np.zeros(5)
     for n in range(ends[0], ends[1]):
         start[:] = poses[n]
         pose[:] = poses[n]
-        here = pictures[n], shown[n], behind[n], inside[n]
+        # What a candidate cannot reach does not change.
+        largest = min(start[SCALE] * math.exp(numbers[1]), numbers[4])
+        reach = min(numbers[14] * largest + numbers[2] + 2, 1e6)
+        top, left = max(0, int((Y - 1) / 2 - reach)), max(0, int((X - 1) / 2 - reach))
+        bottom, right = Y - top, X - left
+        sprite, tried = sprites[0, :, top:bottom, left:right], sprites[1, :, top:bottom, left:right]
+        weight, new_weight = weights[0, top:bottom, left:right], weights[1, top:bottom, left:right]
+        planes = room[:, :, top:bottom, left:right]
+        here = (
+            pictures[n],
+            shown[n, :, top:bottom, left:right],
+            behind[n, :, top:bottom, left:right],
+            inside[n, top:bottom, left:right],
+        )
         resample(here[0], pose, sprite)
         first_colour(here[1], here[2], here[3], sprite, numbers, robust, colour, weight)
         scale = contrast(here[2], here[3], sprite, colour, numbers)

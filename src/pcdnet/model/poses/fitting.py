@@ -147,10 +147,12 @@ class Seen:
     behind: Float[Tensor, "n C y x"]
     inside: Float[Tensor, "n y x"]
     """1 where something can be seen, 0 elsewhere."""
+    radius: float = math.inf
+    """How far prototypes reach from the middle of their frames, if that is known."""
 
     def part(self, which: Int[Tensor, "m"] | slice) -> Seen:
         """Those of some of them."""
-        return Seen(self.shown[which], self.behind[which], self.inside[which])
+        return Seen(self.shown[which], self.behind[which], self.inside[which], self.radius)
 
 
 @torch.no_grad()
@@ -207,6 +209,7 @@ def _compiled(
         BLUR,
         steps,
         robust,
+        seen.radius,
     )
     parts = as_array(seen.shown), as_array(seen.behind), as_array(seen.inside)
     return torch.from_numpy(loops.fit(as_array(pictures), as_array(poses), parts, rules))

@@ -30,8 +30,10 @@ MODES = 3
 """Poses of a prototype that are fitted at one place: those of a square look alike until they are."""
 NEAR = 0.25
 """Places that differ by this share of the shorter side of a frame are one place."""
-RIVAL = 0.4
+RIVAL = 0.6
 """Of all that is proposed at one place, what reduces the error by less than this share of the best is left out."""
+CHOICES = 6
+"""Candidates of an image that are fitted, for each object that it may hold."""
 LEAST = 0.25
 """A coarse pose must reduce the error by this share of what an object must: fitted it does better."""
 FAINT = 0.02
@@ -117,10 +119,18 @@ class Proposer:
         row, column = row - my - corner[..., 0], column - mx - corner[..., 1]
         kept = (height > self._least) & ~self._hidden(row, column, pose)
         kept &= self._rival(height.where(kept, -torch.inf), row, column)
+        kept &= self._best(height.where(kept, -torch.inf))
         kept &= kept.cumsum(-1) <= MODES * peaks
         image, prototype, n = kept.nonzero(as_tuple=True)
         row, column, pose = (values[image, prototype, n] for values in (row, column, pose))
         return PosedCandidates(image, prototype, self.shrunk * row, self.shrunk * column, self.coarse.values[pose])
+
+    def _best(self, height: Float[Tensor, "B P n"]) -> Bool[Tensor, "B P n"]:
+        """Which are among the best of an image: so many that all objects can be among them."""
+        flat = height.flatten(1)
+        most = min(CHOICES * self.config.max_objects, flat.shape[1])
+        least = flat.topk(most, dim=1).values[:, -1]
+        return height >= least[:, None, None]
 
     def _rival(
         self, height: Float[Tensor, "B P n"], row: Int[Tensor, "B P n"], column: Int[Tensor, "B P n"]

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pcdnet.config import ModelConfig
+from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.colour import Palette
 from pcdnet.model.composition import instance_labels
 from pcdnet.model.depth import in_depth_order, selected_in_depth_order
@@ -65,6 +66,10 @@ class PosedSearch:
     """Where there are none."""
     frame: tuple[int, int]
     """Height and width of the frames of posed objects."""
+    core: tuple[int, int]
+    """Height and width of the middle part of these that holds all that is seen of any object."""
+    radius: float
+    """How far from the middle of its frame a prototype is seen."""
 
     @staticmethod
     def derive(plan: SearchPlan) -> PosedSearch:
@@ -72,32 +77,14 @@ class PosedSearch:
         config, frame = plan.config, pose_frame(plan.bank.frame, plan.config)
         if config.fine_poses and config.rotations * config.scales > 1:
             proposer = Proposer.derive(plan.bank, plan.geometry.image, config, plan.seen)
-            return PosedSearch(plan, proposer, None, frame)
-        return PosedSearch(plan, None, VariantSearch.derive(plan), frame)
+            radius = _radius(plan.bank)
+            return PosedSearch(plan, proposer, None, frame, _core(frame, config.scale_range[1] * radius), radius)
+        return PosedSearch(plan, None, VariantSearch.derive(plan), frame, frame, math.inf)
 
     @property
     def config(self) -> ModelConfig:
         """The configuration."""
         return self.plan.config
-
-    @property
-    def core(self) -> tuple[int, int]:
-        """Height and width of the middle part of that frame that holds all that is seen of any object."""
-        bank, (h, w) = self.plan.bank, self.plan.bank.frame
-        y = torch.arange(h, device=bank.masks.device)[:, None] - (h - 1) / 2
-        x = torch.arange(w, device=bank.masks.device) - (w - 1) / 2
-        shown = (bank.masks > FAINT).any(0)
-        largest = self.config.scale_range[1]
-        if self.config.rotations > 1:
-            reach = ((y.square() + x.square()).sqrt() * shown).max().expand(2)
-        else:
-            reach = torch.stack([(y.abs() * shown).max(), (x.abs() * shown).max()])
-        sides = []
-        for outer, radius in zip(self.frame, reach.tolist(), strict=True):
-            side = 2 * (math.ceil(largest * radius) + MARGIN) + 1
-            side += (outer - side) % 2
-            sides.append(min(outer, side))
-        return sides[0], sides[1]
 
     def seen(
         self,
@@ -120,7 +107,24 @@ class PosedSearch:
         open_ = inside_of(images, geometry, self.plan.seen)
         open_ = open_ if clear is None else open_ * canvas(clear, geometry)
         inside = where.cut(open_)[..., 0]
-        return Seen(shown, under, inside)
+        return Seen(shown, under, inside, self.radius)
+
+
+def _radius(bank: PrototypeBank) -> float:
+    """How far what is seen of any prototype is from the middle of the frame."""
+    h, w = bank.frame
+    y = torch.arange(h, device=bank.masks.device)[:, None] - (h - 1) / 2
+    x = torch.arange(w, device=bank.masks.device) - (w - 1) / 2
+    return float(((y.square() + x.square()).sqrt() * (bank.masks > FAINT).any(0)).max())
+
+
+def _core(frame: tuple[int, int], reach: float) -> tuple[int, int]:
+    """The middle part of a frame that holds all within reach."""
+    sides = []
+    for outer in frame:
+        side = 2 * (math.ceil(reach) + MARGIN) + 1
+        sides.append(min(outer, side + (outer - side) % 2))
+    return sides[0], sides[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,13 +254,14 @@ class Look:
         steps = IN_TRAINING if self.training else FITS
         robust = fitted(pictures, things.pose, seen, config, freedom, steps, robust=True)
         plain = fitted(pictures, robust, seen, config, freedom, (steps + 1) // 2, robust=False)
-        both = [dataclasses.replace(things, pose=pose).settled(subpixel=config.subpixel) for pose in (robust, plain)]
-        settled = both[0].and_(both[1])
+        settled = dataclasses.replace(things, pose=plain).settled(subpixel=config.subpixel)
+        if not self.training:  # there the next step sees them again
+            settled = dataclasses.replace(things, pose=robust).settled(subpixel=config.subpixel).and_(settled)
         if config.subpixel:
             return settled
         # Where positions are whole, angles and sizes are fitted once more there.
         rest, seen = Freedom.of(config, moving=False), search.seen(images, own, settled, clear)
-        again = pictures.repeat(2, 1, 1, 1), settled.pose, seen, config, rest, 2
+        again = pictures.repeat(len(settled) // len(things), 1, 1, 1), settled.pose, seen, config, rest, 2
         return dataclasses.replace(settled, pose=fitted(*again, robust=False))
 
     def chosen(self, images: Tensor, own: Tensor | None, things: PosedCandidates) -> Placement:
