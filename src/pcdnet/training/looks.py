@@ -44,7 +44,8 @@ class Looks:
     areas: Float[Tensor, "n"]
     """Their areas in these frames."""
     units: Float64[np.ndarray, "n"]
-    """How many pixels of the blob one pixel of the frame is."""
+    """How many pixels of the blob one pixel of the frame is; thin blobs count as large as compact ones that reach as
+    far, or these would be seen too small to tell their insides apart."""
     middles: Float64[np.ndarray, "n 2"]
     """How far their middles are below and right of the middles of their boxes."""
     weights: Float64[np.ndarray, "n"]
