@@ -27,7 +27,7 @@ from pcdnet.scene import Scenes
         ("tetrominoes", "tetrominoes", "tetrominoes"),
         ("letters", "letters", None),
         ("space-invaders", "space-invaders", "space-invaders"),
-        ("multi-dsprites", "multi-dsprites", None),
+        ("multi-dsprites", "multi-dsprites", "multi-dsprites"),
         ("symbols", "symbols", None),
         ("symbols:quarter", "symbols:TURNED", None),
         ("symbols:", "symbols:TURNED", None),

@@ -18,7 +18,7 @@ from pcdnet.model.composition import paint
 from pcdnet.model.placement import Placement
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.poses.candidates import PosedCandidates
-from pcdnet.model.poses.fitting import DAMPING, HARDER, MILDER, Freedom, derivatives, gauss_newton
+from pcdnet.model.poses.fitting import DAMPING, HARDER, MILDER, Freedom, derivatives, differences, gauss_newton
 from pcdnet.model.poses.pose import DOWN, RIGHT
 from pcdnet.model.poses.resampling import sprites
 from pcdnet.model.windows import Frames, canvas, inside_of, uncanvas
@@ -39,12 +39,17 @@ def polished(
     state = scene.look(found)
     damping = torch.full_like(state.error, DAMPING)
     image, n = found.exists.nonzero(as_tuple=True)
-    for _ in range(steps):
+    for number in range(steps):
         if (found.pose[..., [DOWN, RIGHT]].abs() >= 1).any():  # frames follow what moves away: it has room in them
             found = _settled(found, subpixel=True)
             state, start = scene.look(found), _from_here(start, found.pose)
-        made = torch.stack([state.paint[image, n], state.mask[image, n]], dim=1)
-        changes = derivatives(made, found.pose[image, n], freedom)
+        if 2 * number < steps:
+            made = torch.stack([state.paint[image, n], state.mask[image, n]], dim=1)
+            changes = derivatives(made, found.pose[image, n], freedom)
+        else:
+            if 2 * number < steps + 2:  # these steps are others
+                damping = torch.full_like(damping, DAMPING)
+            changes = differences(scene.pictures(found)[image, n], found.pose[image, n], frame, config, freedom)
         jacobian, tint, left = (values.flatten(-2) for values in state.change(changes, image, n))
         step = gauss_newton(jacobian.flatten(2), tint, left.flatten(1), damping[image])
         new = found.pose.clone()
