@@ -164,7 +164,7 @@ def _reason(
     if found.error <= true_error + EXACT:
         return "ambiguous cut"
     proposals = inspect(model, torch.from_numpy(scenes.images[scene]).permute(2, 0, 1) / 255).proposals
-    tried = {Place(one.prototype, *one.position) for one in proposals}
+    tried = {Place(one.prototype, *map(int, one.position)) for one in proposals}
     return "missed place" if any(tried.isdisjoint(some) for some in missing) else "greedy mistake"
 
 

@@ -286,7 +286,9 @@ class Look:
         instances = Instances.of(things, bank, self.search.frame, self.search.plan)
         given = self.given(images, own, instances)
         selection = select(given)
-        if self.refined and config.depth_order:
+        if config.depth_order and (self.refined or self.training):
+            # In training, too: an object that lies behind another but is put in front of it is painted best with a
+            # mask that lets something through, and of shapes that look alike turned one end would learn to.
             selection = selected_in_depth_order(given, selection)
         if self.refined and config.restarts > 0:
             open_images = unexplained(given, selection)
@@ -340,7 +342,7 @@ class Look:
             script = torch.where(pays, script, EMPTY)
         keep = (selection.candidate == script) & (script != EMPTY)
         placed = kept(to_placement(given, selection), keep)
-        if self.refined and config.depth_order:
+        if config.depth_order and (self.refined or self.training):
             placed = in_depth_order(images, given.behind(), instances.plan, placed)
         placed = placed if self.training else reported(placed, instances.plan)
         return instances.things.among(placed)
