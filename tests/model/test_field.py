@@ -93,7 +93,9 @@ def test_inspection_speaks_of_places_in_the_whole_image() -> None:
     image = images[4]
     found = model.decompose(image.permute(1, 2, 0).numpy(), refined=False)
     steps = inspect(model, image).steps
-    chosen = [(step.chosen.prototype, tuple(map(int, step.chosen.position))) for step in steps if step.chosen is not None]
+    chosen = [
+        (step.chosen.prototype, tuple(map(int, step.chosen.position))) for step in steps if step.chosen is not None
+    ]
     assert chosen == [(p, tuple(place)) for p, place in zip(found.prototype_ids, found.positions.tolist(), strict=True)]
     assert steps[-1].error == pytest.approx(found.error, abs=1e-2)
     (p, (row, column)), heat = chosen[0], locate(model, image, chosen[0][0])
