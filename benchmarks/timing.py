@@ -14,10 +14,10 @@ from pcdnet.model.engine import Engine
 from pcdnet.model.selection import select
 
 STAGES: dict[str, tuple[Any, str]] = {
-    "correlation": (Engine.selection_input, "_place"),
-    "selection": (select, "_place"),
-    "depth order": (Engine._in_order, "_place"),
-    "refinement": (Engine._refined, "_place"),
+    "correlation": (Engine.selection_input, "_place_upright"),
+    "selection": (select, "_place_upright"),
+    "depth order": (Engine._in_order, "_place_upright"),
+    "refinement": (Engine._refined, "_place_upright"),
     "composition": (compose, "_paint"),
 }
 """The stage's name, the function whose cumulative time it is, and who calls it: what refinement correlates, selects
