@@ -218,8 +218,7 @@ def _compiled(
     """The same by compiled loops."""
     from pcdnet.model.compiled import fitting as loops
 
-    low = -math.inf if math.isinf(config.max_colour) else 0.0
-    limits = (1.0, 1.0) if config.colour == "none" else (low, config.max_colour)
+    limits = (1.0, 1.0) if config.colour == "none" else (0.0, config.max_colour)
     rules = loops.Rules(
         freedom.free,
         (freedom.reach[ANGLE], freedom.reach[SCALE], freedom.reach[DOWN]),
@@ -346,4 +345,4 @@ def _colour(
     weighted = tint * weight[:, None]
     norm = (weighted * tint).sum((2, 3)).clamp(min=1e-12)
     colour: Tensor = (weighted * rest).sum((2, 3)) / norm
-    return colour if math.isinf(config.max_colour) else colour.clamp(0, config.max_colour)
+    return colour.clamp(0, config.max_colour)
