@@ -49,6 +49,7 @@ class CellLocalizer:
     ) -> None:
         """An object must reduce the error by `least` to count; `sizes` are those of the masks of the bank."""
         self._geometry, self._reach, self._least = everywhere.geometry, everywhere.reach, least
+        self._unhidden = everywhere.unhidden
         self._sizes = [_SizeLocalizer(bank, size, everywhere) for size in sizes]
 
     def portions(
@@ -64,7 +65,7 @@ class CellLocalizer:
         What is `behind` objects is the bank's background or, if `own`, another one for each image. `everywhere` makes
         the maps of images in which more than a few cells are active.
         """
-        C, changes = images.shape[1], change_planes(images, behind)
+        C, changes = images.shape[1], change_planes(images, behind, unhidden=self._unhidden)
         left = canvas(changes[:, :C].square().sum(dim=1, keepdim=True), self._geometry)[..., 0]
         changes = torch.cat([changes, own_planes(behind)], dim=1) if own and behind is not None else changes
         planes = canvas(changes, self._geometry)

@@ -82,9 +82,11 @@ class ErrorReductionLocalizer:
         geometry: Geometry,
         max_colour: float,
         seen: Float[Tensor, "1 1 H W"] | None = None,
+        *,
+        unhidden: bool = False,
     ) -> None:
-        """Where `seen` is 0, so are the images and the background."""
-        self.geometry, self.max_colour = geometry, max_colour
+        """Where `seen` is 0, so are the images and the background; `change` says what `unhidden` maps are."""
+        self.geometry, self.max_colour, self.unhidden = geometry, max_colour, unhidden
         self._background = None if bank.background is None else bank.background[None]
         self.reach = max(1, int(REACH * min(geometry.frame)))
         self._kernels = ChangeKernels(bank, geometry.grid, _origin(geometry))
@@ -104,7 +106,7 @@ class ErrorReductionLocalizer:
         `own` are backgrounds, one for each image.
         """
         C, positions = images.shape[1], self.geometry.positions
-        changes = self._spectra(change_planes(images * clear, own * clear))
+        changes = self._spectra(change_planes(images * clear, own * clear, unhidden=self.unhidden))
         backgrounds, inside = self._spectra(own_planes(own * clear)), self._spectra(clear)
 
         def maps(which: slice, prototypes: Some) -> Float[Tensor, "b p rows columns"]:
@@ -120,7 +122,8 @@ class ErrorReductionLocalizer:
 
         @cache  # not before they are asked for: where cells are searched, that may be never
         def spectra() -> tuple[Tensor, Tensor | None]:
-            changes = self._spectra(change_planes(images, self._background if own is None else own))
+            behind = self._background if own is None else own
+            changes = self._spectra(change_planes(images, behind, unhidden=self.unhidden))
             return changes, None if own is None else self._spectra(own_planes(own))
 
         def maps(which: slice, prototypes: Some) -> Float[Tensor, "b p rows columns"]:

@@ -86,10 +86,12 @@ class SearchPlan:
         seen: Float[Tensor, "1 1 H W"] | None = None,
         *,
         located: bool = False,
+        unhidden: bool = False,
     ) -> SearchPlan:
         """The plan for images of this height and width; refuses frames that are larger.
 
-        Where it is known already at which places the prototypes are `located`, none are searched for.
+        Where it is known already at which places the prototypes are `located`, none are searched for. By error
+        reduction those that are `unhidden` may be found first (see `change`).
         """
         bank = bank.map(Tensor.detach)
         if seen is not None and bank.background is not None:
@@ -108,7 +110,7 @@ class SearchPlan:
         elif config.localization == "phase":
             localizer, cells = PhaseLocalizer(tight, geometry, config.template), None
         else:
-            localizer = ErrorReductionLocalizer(tight, geometry, config.max_colour, seen)
+            localizer = ErrorReductionLocalizer(tight, geometry, config.max_colour, seen, unhidden=unhidden)
             cells = CellLocalizer(tight, sizes, localizer, config.min_error_reduction)
         return SearchPlan(
             config=config,

@@ -36,6 +36,7 @@ from pcdnet.training.loss import loss_of
 from pcdnet.training.noise import noisy_bank
 from pcdnet.training.ranks import ALONE, Ranks, SharedBatch
 from pcdnet.training.reset import Event, Health, reset_prototypes
+from pcdnet.training.sizing import centre_sizes
 from pcdnet.training.standing import first_background
 
 FIRST_RESET = 100
@@ -150,6 +151,7 @@ class Trainer:
                     every_shape=train.init == "shapes",
                     surfaces=surfaces,
                 )
+                centre_sizes(self._model, self._images)
         elif self._model.background is not None and self._picture is not None:
             with torch.no_grad():
                 self._model.background.copy_(torch.from_numpy(self._picture).permute(2, 0, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from pcdnet.config import ModelConfig
 from pcdnet.model.bank import PrototypeBank
+from pcdnet.model.compiled import reference
 from pcdnet.model.placement import Placement
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.poses.fitting import Freedom
@@ -59,6 +61,16 @@ def beside(one: Posed, down: float, right: float, turned: float, grown: float) -
 
 
 STARTS = [beside(FRONT, 0.8, -0.7, 4, -0.05), beside(BACK, -0.5, 0.9, -5, 0.04)]
+
+
+@pytest.fixture(params=["compiled", "reference"], autouse=True)
+def each_way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """By compiled loops, and by tensors."""
+    if request.param == "compiled":
+        yield
+        return
+    with reference():
+        yield
 
 
 @pytest.fixture

@@ -131,3 +131,16 @@ def test_what_lies_behind_found_objects_is_proposed_by_what_is_seen_of_it(bank: 
     proposer = Proposer.derive(bank, SIZE, CONFIG, None)
     things = proposer.propose_behind(image, torch.zeros_like(image), clear, 4)
     assert near(things, back, CONFIG).any()
+
+
+def test_poses_in_which_a_prototype_looks_the_same_are_searched_for_once() -> None:
+    """A square after a quarter turn, a bar after half a turn, and a hook never."""
+    masks = torch.zeros(3, 15, 15, dtype=torch.float64)
+    masks[0, 3:12, 3:12], masks[1, 5:10, 1:14] = 1, 1
+    masks[2, 2:13, 4:7], masks[2, 10:13, 7:12] = 1, 1
+    upright = {"num_prototypes": 3, "prototype_size": (15, 15), "scales": 1, "scale_range": (1.0, 1.0), "mirror": False}
+    config = dataclasses.replace(CONFIG, rotations=8, **upright)  # type: ignore[arg-type]
+    proposer = Proposer.derive(PrototypeBank(torch.ones_like(masks), masks), SIZE, config, None)
+    assert proposer.stands_for.tolist() == [0, 1, *range(8, 12), *range(16, 24)]
+    assert proposer.looks_like.tolist() == [0, 1] * 4 + [2, 3, 4, 5] * 2 + list(range(6, 14))
+    assert len(proposer.plan.boxes) == len(proposer.corner) == 14

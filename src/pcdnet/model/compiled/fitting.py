@@ -108,9 +108,11 @@ def _fit(
         cost = look(here[1], here[2], here[3], sprite, colour, scale, robust, weight)
         damping = numbers[11]
         for number in range(steps):
-            slopes(here[1], here[2], here[3], sprite, pose, colour, weight, free, planes)
-            wide = robust and number < (steps + 1) // 2
-            equations(planes, F, blur if wide else 1, normal, slope)
+            if robust and number < (steps + 1) // 2:
+                slopes(here[1], here[2], here[3], sprite, pose, colour, weight, free, planes)
+                equations(planes, F, blur, normal, slope)
+            else:
+                sharp_equations(here[1], here[2], here[3], sprite, pose, colour, weight, free, normal, slope)
             solve(normal, slope, damping, step)
             new[:] = pose
             for k in range(F):
@@ -143,20 +145,33 @@ def resample(picture: Array, pose: Array, sprite: Array) -> None:
             right = j - (X - 1) / 2 - pose[RIGHT]
             y = sine * right + cosine * down + (h - 1) / 2
             x = side * (cosine * right - sine * down) + (w - 1) / 2
-            sprite[0, i, j], sprite[1, i, j] = 0, 0
-            if y <= -1 or y >= h or x <= -1 or x >= w:
-                continue
-            top, left = math.floor(y), math.floor(x)
-            dy, dx = y - top, x - left
-            for a in range(2):
-                if top + a < 0 or top + a >= h:
-                    continue
-                for b in range(2):
-                    if left + b < 0 or left + b >= w:
-                        continue
-                    share_of = (dy if a else 1 - dy) * (dx if b else 1 - dx)
-                    sprite[0, i, j] += share_of * picture[0, top + a, left + b]
-                    sprite[1, i, j] += share_of * picture[1, top + a, left + b]
+            sprite[0, i, j], sprite[1, i, j] = between_pixels(picture, y, x)
+
+
+@compiled
+def between_pixels(picture: Array, y: float, x: float) -> tuple[float, float]:
+    """Both layers of a picture at a place between its pixels, interpolated linearly; black around."""
+    h, w = picture.shape[1:]
+    if y <= -1 or y >= h or x <= -1 or x >= w:
+        return 0.0, 0.0
+    top, left = math.floor(y), math.floor(x)
+    dy, dx = y - top, x - left
+    upper, lower, before, after = top >= 0, top + 1 < h, left >= 0, left + 1 < w
+    a, b, c, d = (1 - dy) * (1 - dx), (1 - dy) * dx, dy * (1 - dx), dy * dx
+    paint, mask = 0.0, 0.0
+    if upper and before:
+        paint += a * picture[0, top, left]
+        mask += a * picture[1, top, left]
+    if upper and after:
+        paint += b * picture[0, top, left + 1]
+        mask += b * picture[1, top, left + 1]
+    if lower and before:
+        paint += c * picture[0, top + 1, left]
+        mask += c * picture[1, top + 1, left]
+    if lower and after:
+        paint += d * picture[0, top + 1, left + 1]
+        mask += d * picture[1, top + 1, left + 1]
+    return paint, mask
 
 
 @compiled
@@ -274,6 +289,78 @@ def look(
 
 
 @compiled
+def change(sprite: Array, i: int, j: int, down: float, right: float, free: Array, changes: Array) -> None:
+    """How paint and mask of a pixel change with each free number."""
+    Y, X = sprite.shape[1:]
+    for layer in range(2):
+        above = sprite[layer, i - 1, j] if i > 0 else 0.0
+        below = sprite[layer, i + 1, j] if i < Y - 1 else 0.0
+        before = sprite[layer, i, j - 1] if j > 0 else 0.0
+        after = sprite[layer, i, j + 1] if j < X - 1 else 0.0
+        d, r = (below - above) / 2, (after - before) / 2
+        for k in range(len(free)):
+            if free[k] == ANGLE:
+                changes[layer, k] = (d * right - r * down) * (math.pi / 180)
+            elif free[k] == SCALE:
+                changes[layer, k] = -d * down - r * right
+            else:
+                changes[layer, k] = -d if free[k] == DOWN else -r
+
+
+@compiled
+def sharp_equations(
+    shown: Array,
+    behind: Array,
+    inside: Array,
+    sprite: Array,
+    pose: Array,
+    colour: Array,
+    weight: Array,
+    free: Array,
+    normal: Array,
+    slope: Array,
+) -> None:
+    """The same as `slopes` and `equations` without blur, in one pass."""
+    (C, Y, X), F = shown.shape, len(free)
+    changes, made, tinted, rests = np.zeros((2, F)), np.zeros(F), np.zeros((F, C)), np.zeros(C)
+    normal[:], slope[:], norm = 0, 0, 0.0
+    for i in range(Y):
+        down = i - (Y - 1) / 2 - pose[DOWN]
+        for j in range(X):
+            if weight[i, j] == 0:
+                continue
+            change(sprite, i, j, down, j - (X - 1) / 2 - pose[RIGHT], free, changes)
+            paint, mask, counts = sprite[0, i, j], sprite[1, i, j], weight[i, j]
+            still = mask == 0
+            for k in range(F):
+                still = still and changes[0, k] == 0 and changes[1, k] == 0
+            if still:
+                continue
+            tint = mask * paint
+            norm += counts * tint * tint
+            for c in range(C):
+                texture = colour[c] * paint
+                left = (shown[c, i, j] - (1 - mask) * behind[c, i, j] - texture * mask) * inside[i, j]
+                rests[c] += counts * tint * left
+                for k in range(F):
+                    made[k] = changes[1, k] * (texture - behind[c, i, j]) + mask * colour[c] * changes[0, k]
+                for k in range(F):
+                    slope[k] += counts * made[k] * left
+                    tinted[k, c] += counts * made[k] * tint
+                    for m in range(k + 1):
+                        normal[k, m] += counts * made[k] * made[m]
+    norm = max(norm, TINY)
+    for k in range(F):
+        for c in range(C):
+            slope[k] -= tinted[k, c] * rests[c] / norm
+            for m in range(k + 1):
+                normal[k, m] -= tinted[k, c] * tinted[m, c] / norm
+    for k in range(F):
+        for m in range(k):
+            normal[m, k] = normal[k, m]
+
+
+@compiled
 def slopes(
     shown: Array,
     behind: Array,
@@ -295,19 +382,7 @@ def slopes(
             if weight[i, j] == 0:
                 planes[:, :, i, j] = 0
                 continue
-            for layer in range(2):
-                above = sprite[layer, i - 1, j] if i > 0 else 0.0
-                below = sprite[layer, i + 1, j] if i < Y - 1 else 0.0
-                before = sprite[layer, i, j - 1] if j > 0 else 0.0
-                after = sprite[layer, i, j + 1] if j < X - 1 else 0.0
-                d, r = (below - above) / 2, (after - before) / 2
-                for k in range(F):
-                    if free[k] == ANGLE:
-                        changes[layer, k] = (d * right - r * down) * (math.pi / 180)
-                    elif free[k] == SCALE:
-                        changes[layer, k] = -d * down - r * right
-                    else:
-                        changes[layer, k] = -d if free[k] == DOWN else -r
+            change(sprite, i, j, down, right, free, changes)
             root = math.sqrt(weight[i, j])
             paint, mask = sprite[0, i, j], sprite[1, i, j]
             for c in range(C):
@@ -322,30 +397,26 @@ def slopes(
 
 @compiled
 def equations(planes: Array, F: int, blur: int, normal: Array, slope: Array) -> None:
-    """The normal equations of a step, after what a change of colour explains is taken out."""
+    """The normal equations of a step, blurred, after what a change of colour explains is taken out."""
     C, Y, X = planes.shape[1:]
     normal[:], slope[:] = 0, 0
     reach = blur // 2
     rows, columns = (Y + blur - 1 + reach) // blur + 1, (X + blur - 1 + reach) // blur + 1
-    cells = ((Y + 2 * reach) // blur - 1, (X + 2 * reach) // blur - 1) if blur > 1 else (Y, X)
+    cells = (Y + 2 * reach) // blur - 1, (X + 2 * reach) // blur - 1
     blocks = np.zeros((F + 2, rows, columns))
     values, tints = np.zeros(F + 2), np.zeros(F + 2)
     for c in range(C):
         tints[:] = 0
-        if blur > 1:
-            blocks[:] = 0
-            for k in range(F + 2):
-                for y in range(Y):
-                    for x in range(X):
-                        blocks[k, (y + reach) // blur, (x + reach) // blur] += planes[k, c, y, x]
+        blocks[:] = 0
+        for k in range(F + 2):
+            for y in range(Y):
+                for x in range(X):
+                    blocks[k, (y + reach) // blur, (x + reach) // blur] += planes[k, c, y, x]
         for i in range(cells[0]):
             for j in range(cells[1]):
                 for k in range(F + 2):
-                    if blur > 1:
-                        here = blocks[k, i, j] + blocks[k, i + 1, j] + blocks[k, i, j + 1] + blocks[k, i + 1, j + 1]
-                        values[k] = here / (4 * blur * blur)
-                    else:
-                        values[k] = planes[k, c, i, j]
+                    here = blocks[k, i, j] + blocks[k, i + 1, j] + blocks[k, i, j + 1] + blocks[k, i + 1, j + 1]
+                    values[k] = here / (4 * blur * blur)
                 for k in range(F + 2):
                     tints[k] += values[k] * values[F]
                 for k in range(F):

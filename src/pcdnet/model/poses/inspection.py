@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pcdnet.model.peaks import Some
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.posed import frame_corner
 from pcdnet.model.poses.candidates import PosedCandidates
@@ -37,7 +38,7 @@ class PoseValues:
 
 
 def maps_of(
-    plan: SearchPlan, image: Float[Tensor, "1 C H W"], own: Float[Tensor, "1 C H W"] | None, which: slice
+    plan: SearchPlan, image: Float[Tensor, "1 C H W"], own: Float[Tensor, "1 C H W"] | None, which: Some
 ) -> Float[Tensor, "p rows columns"]:
     """The localization maps of some prototypes of a plan."""
     assert plan.localizer is not None, "this plan searches for nothing"
@@ -49,7 +50,8 @@ class CoarseMaps:
     """How the maps of prototypes in coarse poses lie over an image."""
 
     plan: SearchPlan
-    """Its prototypes are the variants: prototype p in the r-th of R poses is number p * R + r."""
+    """Its prototypes are the variants, prototype p in the r-th of R poses being number p * R + r; or those of a
+    proposer, which has those that look the same once."""
     coarse: Float[Tensor, "R 5"]
     shrunk: int
     """The factor by which pictures are made smaller to be searched."""
@@ -71,7 +73,7 @@ class CoarseMaps:
     def corner(self, variant: int) -> tuple[int, int]:
         """Where the tight frame of a variant lies in the frame of posed objects, in pixels of the maps."""
         if self.search.proposer is not None:
-            y, x = self.search.proposer.corner[variant].tolist()
+            y, x = self.search.proposer.corner[self.search.proposer.looks_like[variant]].tolist()
             return y, x
         assert self.search.variants is not None
         top, left = self.search.variants.corner
@@ -84,6 +86,7 @@ class CoarseMaps:
         """The localization maps of some variants."""
         if self.search.proposer is not None:
             image, own = self.search.proposer.looked_at(image, own)
+            return maps_of(self.plan, image, own, self.search.proposer.looks_like[variants])
         return maps_of(self.plan, image, own, variants)
 
     def upright(self, cell: tuple[int, int], variant: int) -> tuple[int, int]:

@@ -13,13 +13,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.colour import least_squares_colours
+from pcdnet.model.compiled import usable
+from pcdnet.model.compiled.problem import as_array
 from pcdnet.model.composition import paint
 from pcdnet.model.placement import Placement
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.poses.candidates import PosedCandidates
 from pcdnet.model.poses.fitting import DAMPING, HARDER, MILDER, Freedom, derivatives, differences, gauss_newton
-from pcdnet.model.poses.pose import DOWN, RIGHT
+from pcdnet.model.poses.pose import ANGLE, DOWN, RIGHT, SCALE
+from pcdnet.model.poses.proposals import FAINT
 from pcdnet.model.poses.resampling import sprites
 from pcdnet.model.windows import Frames, canvas, inside_of, uncanvas
 
@@ -35,6 +39,8 @@ def polished(
     steps: int,
 ) -> Placement:
     """The objects in poses that leave less of the error; colours are to be found anew."""
+    if usable(images) and plan.config.poses > 1:
+        return _compiled(images, behind, plan, frame, found, freedom, steps)
     scene, start, config = _Scene(images, behind, plan, frame), found.pose, plan.config
     state = scene.look(found)
     damping = torch.full_like(state.error, DAMPING)
@@ -60,6 +66,41 @@ def polished(
         state = state.where_better(better, tried)
         damping = damping * torch.where(better, MILDER, HARDER)
     return _settled(found, subpixel=config.subpixel)
+
+
+def _compiled(
+    images: Float[Tensor, "B C H W"],
+    behind: Float[Tensor, "b C H W"],
+    plan: SearchPlan,
+    frame: tuple[int, int],
+    found: Placement,
+    freedom: Freedom,
+    steps: int,
+) -> Placement:
+    """The same by compiled loops."""
+    from pcdnet.model.compiled import polishing as loops
+
+    bank, config, seen = plan.bank, plan.config, plan.seen
+    reach = freedom.reach[ANGLE], freedom.reach[SCALE], freedom.reach[DOWN]
+    limits = (1.0, 1.0) if config.colour == "none" else (0.0, config.max_colour)
+    numbers = *reach, *freedom.ends, *freedom.angles, *limits
+    dampings, coloured = (DAMPING, MILDER, HARDER), config.colour == "least_squares"
+    rules = loops.Rules(freedom.free, numbers, dampings, reach_of(bank), steps, coloured)
+    shown = images.new_ones(images.shape[-2:]) if seen is None else seen[0, 0]
+    pictures = as_array(torch.stack([bank.prototypes, bank.masks], dim=1).to(images))
+    places = as_array(found.prototype), as_array(found.row), as_array(found.column)
+    things = *places, as_array(found.pose), as_array(found.colour)
+    made = loops.polish((as_array(images), as_array(behind), as_array(shown)), pictures, things, frame, rules)
+    pose, colour, _ = map(torch.from_numpy, made)
+    return _settled(dataclasses.replace(found, pose=pose, colour=colour), subpixel=config.subpixel)
+
+
+def reach_of(bank: PrototypeBank) -> float:
+    """How far what is seen of any prototype is from the middle of the frame."""
+    h, w = bank.frame
+    y = torch.arange(h, device=bank.masks.device)[:, None] - (h - 1) / 2
+    x = torch.arange(w, device=bank.masks.device) - (w - 1) / 2
+    return float(((y.square() + x.square()).sqrt() * (bank.masks > FAINT).any(0)).max())
 
 
 def _from_here(start: Float[Tensor, "B N 5"], now: Float[Tensor, "B N 5"]) -> Float[Tensor, "B N 5"]:

@@ -1,8 +1,9 @@
 """Proposals: where every prototype could be, and in which of the coarse poses.
 
 Each prototype in each coarse pose is located like a prototype of its own. Where poses are fitted afterwards, this is
-done in pictures of half the size: what differs by a pixel or by a few degrees is told apart by fitting, not here. Of
-places and poses that are next to each other the best is kept, and of every place a few poses.
+done in pictures of half the size: what differs by a pixel or by a few degrees is told apart by fitting, not here. Poses
+in which a prototype looks the same, as a square does after a quarter turn, are searched for once. Of places and poses
+that are next to each other the best is kept, and of every place a few poses.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
@@ -19,14 +20,16 @@ from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.peaks import Peaks
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.poses.candidates import PosedCandidates
+from pcdnet.model.poses.nearby import peaks_near
 from pcdnet.model.poses.pose import CoarsePoses
 from pcdnet.model.poses.variants import in_images, upright, variants_of
 
-HALVED = 12
-"""Prototypes of at least so many pixels a side, in their smallest size, can be told from each other at half of it."""
+HALVED, HALVED_FIRST = 12, 6
+"""Prototypes of at least so many pixels a side, in their smallest size, can be told from each other at half of it; and
+where each object is looked for anew afterwards, which sets most mistakes right."""
 TRIED = 512
 """Places and poses of a prototype that are compared with each other in an image."""
-MODES = 3
+MODES = 4
 """Poses of a prototype that are fitted at one place: those of a square look alike until they are."""
 NEAR = 0.25
 """Places that differ by this share of the shorter side of a frame are one place."""
@@ -38,6 +41,8 @@ LEAST = 0.25
 """A coarse pose must reduce the error by this share of what an object must: fitted it does better."""
 FAINT = 0.02
 """Where masks are below this, nothing is proposed or fitted."""
+ALIKE = 0.1
+"""Poses in which a prototype differs by less than if it were moved by this share of a pixel look the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,8 +55,12 @@ class Proposer:
     shrunk: int
     """The factor by which pictures are made smaller to be searched."""
     plan: SearchPlan
-    """How they are searched then for all prototypes in all coarse poses."""
-    corner: Int[Tensor, "variants 2"]
+    """How they are searched then for all prototypes in all coarse poses, but for those that look the same."""
+    stands_for: Int[Tensor, "V"]
+    """Of every prototype of the plan the variant, number p * R + r of prototype p in the r-th of R poses."""
+    looks_like: Int[Tensor, "variants"]
+    """Of every variant the prototype of the plan that it looks like."""
+    corner: Int[Tensor, "V 2"]
     """Where the plan's bank lies in the frames of posed objects, and its tight frames in it, made smaller."""
 
     @staticmethod
@@ -63,7 +72,7 @@ class Proposer:
         coarse = CoarsePoses.of(config, bank.masks)
         variants, P = variants_of(bank, config), len(bank.masks)
         painted, masks, background = variants.prototypes, variants.masks, bank.background
-        shrunk = 2 if _smallest(masks) >= HALVED else 1
+        shrunk = 2 if _smallest(masks) >= (HALVED if config.rounds == 1 else HALVED_FIRST) else 1
         if shrunk > 1:
             small = [_shrunk(values[:, None], shrunk)[:, 0] for values in (painted * masks, masks)]
             painted, masks = small[0] / small[1].clamp(min=1e-3), small[1]
@@ -71,18 +80,22 @@ class Proposer:
             seen = None if seen is None else (_shrunk(seen, shrunk) > 0.5).to(seen)
             if background is not None and config.background == "still":
                 background = _shrunk(background[None], shrunk)[0]
-        faint = PrototypeBank(painted, torch.where(masks > FAINT, masks, 0), background)
-        inner, corner = in_images(faint, size)
+        masks = torch.where(masks > FAINT, masks, 0)
+        stands_for, looks_like = _distinct(painted * masks, masks, P)
+        distinct = PrototypeBank(painted[stands_for], masks[stands_for], background)
+        inner, corner = in_images(distinct, size)
         least = LEAST * config.min_error_reduction / shrunk**2
-        plan = SearchPlan.derive(inner, size, replace(upright(config), min_error_reduction=least), seen)
-        return Proposer(config, coarse, P, shrunk, plan, plan.offset + plan.offset.new_tensor(corner))
+        rules = replace(upright(config), min_error_reduction=least)
+        plan = SearchPlan.derive(inner, size, rules, seen, unhidden=True)
+        corners = plan.offset + plan.offset.new_tensor(corner)
+        return Proposer(config, coarse, P, shrunk, plan, stands_for, looks_like, corners)
 
     def propose(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, peaks: int
     ) -> PosedCandidates:
         """At most `peaks` places of every prototype in every image, each in a few poses."""
         images, own = self.looked_at(images, own)
-        return self._thinned(self.plan.peaks(images, peaks, own), peaks)
+        return self._thinned(self.plan.peaks(images, peaks, own), peaks, CHOICES * self.config.max_objects)
 
     def looked_at(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None
@@ -100,36 +113,65 @@ class Proposer:
         peaks: int,
     ) -> PosedCandidates:
         """The same behind objects that are found already: only where it is `clear` anything is seen."""
-        if self.shrunk > 1:
-            # What is seen of a pixel in part is known no better than what is not seen.
-            clear = (_shrunk(clear, self.shrunk) > 0.99).to(clear)
-            images, own = _shrunk(images, self.shrunk), _shrunk(own, self.shrunk)
-        return self._thinned(self.plan.peaks_behind(images, peaks, own, clear), peaks)
+        images, own, clear = self._looked_through(images, own, clear)
+        found = self.plan.peaks_behind(images, peaks, own, clear)
+        return self._thinned(found, peaks, CHOICES * self.config.max_objects)
 
-    def _thinned(self, found: Peaks, peaks: int) -> PosedCandidates:
-        """The best of places and poses that are next to each other."""
+    def propose_near(
+        self,
+        images: Float[Tensor, "n C H W"],
+        own: Float[Tensor, "n C H W"],
+        clear: Float[Tensor, "n 1 H W"],
+        places: Int[Tensor, "n 2"],
+        most: int,
+    ) -> PosedCandidates:
+        """At most so many candidates near a place of each image, the top left of a frame of posed objects."""
+        images, own, clear = self._looked_through(images, own, clear)
+        corner = self.corner.double().mean(0).round().long() + places.new_tensor(self.plan.geometry.padding)
+        near = places.div(self.shrunk, rounding_mode="floor") + corner
+        return self._thinned(peaks_near(self.plan, images, own, clear, near), 1, most)
+
+    def _looked_through(
+        self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"], clear: Float[Tensor, "B 1 H W"]
+    ) -> tuple[Float[Tensor, "B C h w"], Float[Tensor, "B C h w"], Float[Tensor, "B 1 h w"]]:
+        """Images, what is behind, and where it is clear, in the size in which they are searched."""
+        if self.shrunk == 1:
+            return images, own, clear
+        # What is seen of a pixel in part is known no better than what is not seen.
+        clear = (_shrunk(clear, self.shrunk) > 0.99).to(clear)
+        return _shrunk(images, self.shrunk), _shrunk(own, self.shrunk), clear
+
+    def _thinned(self, found: Peaks, peaks: int, most: int) -> PosedCandidates:
+        """The best of places and poses that are next to each other, at most so many of an image."""
         P, R = self.prototypes, len(self.coarse)
-        height, row, column = (values.reshape(len(values), P, -1) for values in found)
+        height, row, column = (self._by_variant(values) for values in found)
         pose = torch.arange(R, device=row.device).repeat_interleave(found[0].shape[-1]).expand_as(row)
         height, order = height.topk(min(TRIED, height.shape[-1]), dim=-1)
         row, column, pose = (values.gather(-1, order) for values in (row, column, pose))
         variant = pose + R * torch.arange(P, device=row.device)[None, :, None]
         # The middle of the whole frame, so that what is turned about it counts as being at one place.
-        (my, mx), corner = self.plan.geometry.padding, self.corner[variant]
+        (my, mx), corner = self.plan.geometry.padding, self.corner[self.looks_like[variant]]
         row, column = row - my - corner[..., 0], column - mx - corner[..., 1]
         kept = (height > self._least) & ~self._hidden(row, column, pose)
         kept &= self._rival(height.where(kept, -torch.inf), row, column)
-        kept &= self._best(height.where(kept, -torch.inf))
+        kept &= self._best(height.where(kept, -torch.inf), most)
         kept &= kept.cumsum(-1) <= MODES * peaks
         image, prototype, n = kept.nonzero(as_tuple=True)
         row, column, pose = (values[image, prototype, n] for values in (row, column, pose))
         return PosedCandidates(image, prototype, self.shrunk * row, self.shrunk * column, self.coarse.values[pose])
 
-    def _best(self, height: Float[Tensor, "B P n"]) -> Bool[Tensor, "B P n"]:
-        """Which are among the best of an image: so many that all objects can be among them."""
+    def _by_variant(self, values: Shaped[Tensor, "B V K"]) -> Shaped[Tensor, "B P n"]:
+        """What was found of the plan's prototypes, as that of all variants; nothing of those that look like others."""
+        B, _, K = values.shape
+        lowest = -torch.inf if values.is_floating_point() else 0
+        every = values.new_full((B, len(self.looks_like), K), lowest)
+        every[:, self.stands_for] = values
+        return every.view(B, self.prototypes, -1)
+
+    def _best(self, height: Float[Tensor, "B P n"], most: int) -> Bool[Tensor, "B P n"]:
+        """Which are among so many that are the best of an image."""
         flat = height.flatten(1)
-        most = min(CHOICES * self.config.max_objects, flat.shape[1])
-        least = flat.topk(most, dim=1).values[:, -1]
+        least = flat.topk(min(most, flat.shape[1]), dim=1).values[:, -1]
         return height >= least[:, None, None]
 
     def _rival(
@@ -168,6 +210,26 @@ class Proposer:
             modes = (earlier & ~same[None]).sum(-1)
             hidden.append(same | (modes >= MODES))
         return torch.stack(hidden).view_as(row)
+
+
+def _distinct(
+    paint: Float[Tensor, "variants h w"], masks: Float[Tensor, "variants h w"], prototypes: int
+) -> tuple[Int[Tensor, "V"], Int[Tensor, "variants"]]:
+    """The variants that look different from all before them, by number, and of every variant which of these it is."""
+    first: list[Tensor] = []
+    looks_like: list[Tensor] = []
+    for number, mine in enumerate(torch.stack([paint, masks], dim=1).chunk(prototypes)):
+        flat = mine.flatten(1)
+        apart = torch.cdist(flat, flat, compute_mode="donot_use_mm_for_euclid_dist").square()
+        slopes = [(mine.diff(dim=dim) ** 2).sum((1, 2, 3)) for dim in (2, 3)]
+        same = apart <= ALIKE**2 * torch.minimum(*slopes)[:, None]
+        earliest = same.int().argmax(dim=1)
+        while not torch.equal(earliest, earliest[earliest]):
+            earliest = earliest[earliest]
+        own, place = torch.unique(earliest, return_inverse=True)
+        looks_like.append(place + sum(map(len, first)))
+        first.append(own + number * len(mine))
+    return torch.cat(first), torch.cat(looks_like)
 
 
 def _smallest(masks: Float[Tensor, "V h w"]) -> int:

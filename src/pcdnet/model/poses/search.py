@@ -1,9 +1,9 @@
 """Posed search: images searched for prototypes in any pose.
 
-Candidates are proposed in coarse poses and fitted one by one. Then they are chosen from as from a bank, in an order
-of depth, with rivals tried where an error is left. The chosen objects are fitted together, each to what those in front
-of it let through, and what no longer pays is left out. A second look at what is left over finds small and hidden
-things. In the end objects are left out that the others can do without.
+Candidates are proposed in coarse poses and fitted one by one. Then those are arranged, in an order of depth, that
+explain the image. They are fitted together, each to what those in front of it let through, and what no longer pays is
+left out. Where an error is left, every object is looked for anew between those in front of it and those behind it, and
+then what may be hidden behind all of them or lie over them: among these and what is found the image is arranged again.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pcdnet.config import ModelConfig
-from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.colour import Palette
 from pcdnet.model.composition import instance_labels
-from pcdnet.model.depth import in_depth_order, selected_in_depth_order
+from pcdnet.model.depth import in_depth_order
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.peaks import Candidates
-from pcdnet.model.placement import Placement, in_front, kept, reported, to_placement
+from pcdnet.model.placement import Placement, kept, reported, to_placement
 from pcdnet.model.plan import SearchPlan
+from pcdnet.model.poses.arranging import arranged
 from pcdnet.model.poses.candidates import PosedCandidates
+from pcdnet.model.poses.contexts import Contexts
 from pcdnet.model.poses.fitting import Freedom, Seen, fitted
 from pcdnet.model.poses.instances import Instances
-from pcdnet.model.poses.polishing import polished
+from pcdnet.model.poses.polishing import polished, reach_of
 from pcdnet.model.poses.pose import MARGIN, pose_frame
-from pcdnet.model.poses.proposals import FAINT, Proposer
+from pcdnet.model.poses.proposals import Proposer
 from pcdnet.model.poses.sprites import posed_sprites
 from pcdnet.model.poses.variants import VariantSearch
-from pcdnet.model.refinement import refine, unexplained
 from pcdnet.model.selection import EMPTY, SelectionInput, replaced, select, subset
 from pcdnet.model.windows import Windows, canvas, inside_of, window_sums
 
@@ -42,10 +42,10 @@ FITS, POLISHES = 6, 6
 """Steps in which candidates are fitted one by one, and the chosen objects together."""
 IN_TRAINING = 3
 """The same for candidates in training, where the next step sees them again."""
-WEAK, DOUBLES = 2, 2
-"""Objects of an image that it is tried to do without, those that reduce the error least, and how often."""
 REVALUED = 2
 """How often objects that do not pay are left out and the others valued anew."""
+INSTEAD, INSTEAD_FITS = 12, 7
+"""Candidates for what an object may be instead, and steps in which each is fitted."""
 TOGETHER = 1024
 """Candidates of several images that are chosen from together."""
 
@@ -77,7 +77,7 @@ class PosedSearch:
         config, frame = plan.config, pose_frame(plan.bank.frame, plan.config)
         if config.fine_poses and config.rotations * config.scales > 1:
             proposer = Proposer.derive(plan.bank, plan.geometry.image, config, plan.seen)
-            radius = _radius(plan.bank)
+            radius = reach_of(plan.bank)
             return PosedSearch(plan, proposer, None, frame, _core(frame, config.scale_range[1] * radius), radius)
         return PosedSearch(plan, None, VariantSearch.derive(plan), frame, frame, math.inf)
 
@@ -86,6 +86,18 @@ class PosedSearch:
         """The configuration."""
         return self.plan.config
 
+    def closely(self, contexts: Contexts) -> Proposer:
+        """Where prototypes could be in parts of images."""
+        size = contexts.shown.shape[-2], contexts.shown.shape[-1]
+        assert self.proposer is not None
+        if size == self.plan.geometry.image:
+            return self.proposer
+        key = f"proposals in {size[0]}x{size[1]}"
+        if key not in self.plan.derived:
+            self.plan.derived[key] = Proposer.derive(self.plan.bank, size, self.config, None)
+        found: Proposer = self.plan.derived[key]
+        return found
+
     def seen(
         self,
         images: Float[Tensor, "B C H W"],
@@ -93,9 +105,13 @@ class PosedSearch:
         things: PosedCandidates,
         clear: Float[Tensor, "B 1 H W"] | None = None,
     ) -> Seen:
-        """What images show in the frames of candidates where it is `clear`, and what is behind them there."""
-        core = self.core
-        geometry = Geometry.touching(self.plan.geometry.image, core)
+        """What images, or parts of them, show in the frames of candidates, and what is behind them there.
+
+        Where it is not `clear`, nothing is seen; that of parts says so of what is seen in their images, too.
+        """
+        core, size = self.core, (images.shape[-2], images.shape[-1])
+        geometry, shown_at_all = Geometry.touching(size, core), self.plan.seen
+        shown_at_all = shown_at_all if size == self.plan.geometry.image else None
         (y, x), (Y, X) = geometry.padding, geometry.positions
         row = (things.row + (self.frame[0] - core[0]) // 2).clamp(-y, Y - y - 1)
         column = (things.column + (self.frame[1] - core[1]) // 2).clamp(-x, X - x - 1)
@@ -104,18 +120,10 @@ class PosedSearch:
         ground = where if len(behind) > 1 else Windows(geometry, torch.zeros_like(things.image), row, column)
         shown = where.cut(canvas(images, geometry)).permute(0, 3, 1, 2)
         under = ground.cut(canvas(behind, geometry)).permute(0, 3, 1, 2)
-        open_ = inside_of(images, geometry, self.plan.seen)
+        open_ = inside_of(images, geometry, shown_at_all)
         open_ = open_ if clear is None else open_ * canvas(clear, geometry)
         inside = where.cut(open_)[..., 0]
         return Seen(shown, under, inside, self.radius)
-
-
-def _radius(bank: PrototypeBank) -> float:
-    """How far what is seen of any prototype is from the middle of the frame."""
-    h, w = bank.frame
-    y = torch.arange(h, device=bank.masks.device)[:, None] - (h - 1) / 2
-    x = torch.arange(w, device=bank.masks.device) - (w - 1) / 2
-    return float(((y.square() + x.square()).sqrt() * (bank.masks > FAINT).any(0)).max())
 
 
 def _core(frame: tuple[int, int], reach: float) -> tuple[int, int]:
@@ -141,41 +149,14 @@ class Look:
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, known: Placement | None = None
     ) -> Placement:
         """The objects of images; the search begins with those that are known, or with nothing."""
-        first = self.chosen(images, own, self.candidates(images, own)) if known is None else known
-        found = self.improved(images, own, first)
+        if known is None:
+            known = self.arranged(images, own, self.candidates(images, own))
+        found = self.improved(images, own, known)
         for _ in range(self.search.config.rounds - 1 if self.refined and not self.training else 0):
             more = self.again(images, own, found)
             if more is found:
                 break
             found = more
-        return self.without_doubles(images, own, found) if self.refined and not self.training else found
-
-    def without_doubles(self, images: Tensor, own: Tensor | None, found: Placement) -> Placement:
-        """The objects without those that the others, fitted anew, can do without.
-
-        Of an object that is painted a little too small another one may show what is missing: fitted together they
-        never find out, as nothing is left of the error.
-        """
-        for _ in range(DOUBLES):
-            many = (found.exists.sum(1) > 1).nonzero()[:, 0]
-            if len(many) == 0:
-                break
-            shown, mine, old = images[many], None if own is None else own[many], subset(found, many)
-            weakest = old.error_reduction.where(old.exists, torch.inf).argsort(dim=1)
-            changed = torch.zeros(len(many), dtype=torch.bool, device=many.device)
-            best, least = old, self.left(shown, mine, old)
-            for nth in range(min(WEAK, weakest.shape[1])):
-                gone = torch.zeros_like(old.exists).scatter(1, weakest[:, nth : nth + 1], True)
-                tried = self.improved(shown, mine, kept(old, old.exists & ~gone))
-                error = self.left(shown, mine, tried)
-                better = old.exists.gather(1, weakest[:, nth : nth + 1])[:, 0] & (error < least)
-                which = better.nonzero()[:, 0]
-                best, least = replaced(best, which, subset(tried, which)), torch.where(better, error, least)
-                changed |= better
-            which = changed.nonzero()[:, 0]
-            if len(which) == 0:
-                break
-            found = replaced(found, many[which], subset(best, which))
         return found
 
     def left(self, images: Tensor, own: Tensor | None, found: Placement) -> Tensor:
@@ -186,45 +167,51 @@ class Look:
     def again(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None, found: Placement
     ) -> Placement:
-        """Search once more where something is left over and objects may be added, in front of the others."""
-        config = self.search.config
-        painted = self.paint(images, own, found)
-        room = found.exists.sum(1) < found.exists.shape[1]
-        frame = self.search.plan.geometry.frame
-        most = window_sums((painted - images).square().sum(1), frame).flatten(1).amax(1)
-        image = (room & (most >= config.min_error_reduction)).nonzero()[:, 0]
-        if len(image) == 0:
-            return found
-        shown, behind, mine = images[image], painted[image], None if own is None else own[image]
-        some = subset(found, image)
-        if config.localization == "error_reduction":
-            some = self.more_behind(shown, mine, some)
-            behind = self.paint(shown, mine, some)
-        more = self.chosen(shown, behind, self.candidates(shown, behind))
-        both = self.improved(shown, mine, in_front(more, some)) if more.exists.any() else some
-        return replaced(found, image, both)
+        """Search once more where so much is left that an object may be missing, or another one than it seems.
 
-    def more_behind(self, images: Tensor, own: Tensor | None, found: Placement) -> Placement:
-        """The objects of images and others that lie behind them."""
+        The last look is the first one again: by then what is around each object is known better.
+        """
+        for look in self.anew, self.behind, self.before, self.anew:
+            painted = self.paint(images, own, found)
+            frame = self.search.plan.geometry.frame
+            most = window_sums((painted - images).square().sum(1), frame).flatten(1).amax(1)
+            image = (most >= self.search.config.min_error_reduction).nonzero()[:, 0]
+            if len(image) == 0:
+                break
+            shown, mine, some = images[image], None if own is None else own[image], subset(found, image)
+            more = look(shown, mine, some, painted[image])
+            tried = self.improved(shown, mine, self.arranged(shown, mine, more, some))
+            better = self.left(shown, mine, tried) < self.left(shown, mine, some)
+            found = replaced(found, image[better], subset(tried, better))
+        return found
+
+    def anew(self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor) -> PosedCandidates:
+        """Candidates for what each object may be instead, between those in front of it and those behind it."""
+        search, plan = self.search, self.search.plan
+        assert search.proposer is not None
+        if not found.exists.any():
+            return PosedCandidates.placed(found)
+        ground = plan.bank.behind(images[0]).expand_as(images) if own is None else own
+        contexts = Contexts.of(images, ground, plan, search.frame, found, found.exists)
+        seen = contexts.shown, contexts.behind, contexts.clear
+        proposed = search.closely(contexts).propose_near(*seen, contexts.place, INSTEAD)
+        things = self.fitted(contexts.shown, contexts.behind, proposed, contexts.clear, certain=True)
+        return contexts.in_images(things)
+
+    def behind(self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor) -> PosedCandidates:
+        """Candidates behind objects: nothing is known of what these hide."""
         search, config = self.search, self.search.config
+        if config.localization == "phase":
+            return self.candidates(images, own)
         assert search.proposer is not None
         ground = search.plan.bank.behind(images[0]).expand_as(images) if own is None else own
         clear = self.clear(images, found)
         proposed = search.proposer.propose_behind(images, ground, clear, config.peaks_per_prototype)
-        things = self.fitted(images, ground, proposed, clear)
-        if len(things) == 0:
-            return found
-        placed = PosedCandidates.placed(found)
-        return self.improved(images, own, self.added(images, own, found, placed.and_(things)))
+        return self.fitted(images, ground, proposed, clear)
 
-    def added(self, images: Tensor, own: Tensor | None, found: Placement, things: PosedCandidates) -> Placement:
-        """Objects that are placed, which are the first of things in their order, and what pays behind them."""
-        instances = Instances.of(things, self.search.plan.bank, self.search.frame, self.search.plan)
-        given = self.given(images, own, instances)
-        image, n = found.exists.nonzero(as_tuple=True)
-        script = torch.full_like(found.prototype, EMPTY)
-        script[image, n] = torch.arange(len(image), device=image.device)
-        return instances.things.among(to_placement(given, select(given, script)))
+    def before(self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor) -> PosedCandidates:
+        """Candidates over what objects show."""
+        return self.candidates(images, painted)
 
     def clear(self, images: Tensor, found: Placement) -> Tensor:
         """1 where no object is seen in images, 0 elsewhere."""
@@ -242,21 +229,35 @@ class Look:
         return self.fitted(images, own, things)
 
     def fitted(
-        self, images: Tensor, own: Tensor | None, things: PosedCandidates, clear: Tensor | None = None
+        self,
+        images: Tensor,
+        own: Tensor | None,
+        things: PosedCandidates,
+        clear: Tensor | None = None,
+        *,
+        certain: bool = False,
     ) -> PosedCandidates:
-        """Things fitted one by one to what is seen of images, where it is `clear`."""
+        """Things fitted one by one to what is seen of images, where it is `clear`.
+
+        If that is `certain`, nothing else lies over them there, and all that does not fit is theirs.
+        """
         search, config = self.search, self.search.config
         if len(things) == 0:
             return things
         freedom = Freedom.of(config)  # a coarse pose fits best a pixel beside the place of the fine one
         pictures = torch.stack([search.plan.bank.prototypes, search.plan.bank.masks], dim=1)[things.prototype]
         seen = search.seen(images, own, things, clear)
-        steps = IN_TRAINING if self.training else FITS
-        robust = fitted(pictures, things.pose, seen, config, freedom, steps, robust=True)
-        plain = fitted(pictures, robust, seen, config, freedom, (steps + 1) // 2, robust=False)
-        settled = dataclasses.replace(things, pose=plain).settled(subpixel=config.subpixel)
-        if not self.training:  # there the next step sees them again
-            settled = dataclasses.replace(things, pose=robust).settled(subpixel=config.subpixel).and_(settled)
+        how = seen, config, freedom
+        if certain:
+            plain = fitted(pictures, things.pose, *how, INSTEAD_FITS, robust=False)
+            settled = dataclasses.replace(things, pose=plain).settled(subpixel=config.subpixel)
+        else:
+            steps = IN_TRAINING if self.training else FITS
+            robust = fitted(pictures, things.pose, *how, steps, robust=True)
+            plain = fitted(pictures, robust, *how, (steps + 1) // 2, robust=False)
+            settled = dataclasses.replace(things, pose=plain).settled(subpixel=config.subpixel)
+            if not self.training:  # there the next step sees them again
+                settled = dataclasses.replace(things, pose=robust).settled(subpixel=config.subpixel).and_(settled)
         if config.subpixel:
             return settled
         # Where positions are whole, angles and sizes are fitted once more there.
@@ -264,41 +265,34 @@ class Look:
         again = pictures.repeat(len(settled) // len(things), 1, 1, 1), settled.pose, seen, config, rest, 2
         return dataclasses.replace(settled, pose=fitted(*again, robust=False))
 
-    def chosen(self, images: Tensor, own: Tensor | None, things: PosedCandidates) -> Placement:
-        """The candidates that explain images best, a few images at a time."""
-        B = len(images)
-        counts = torch.bincount(things.image, minlength=B).tolist()
-        parts, start = [], 0
-        while start < B:
-            stop, total = start + 1, counts[start]
-            while stop < B and total + counts[stop] <= TOGETHER:
-                total += counts[stop]
-                stop += 1
-            which = (things.image >= start) & (things.image < stop)
-            some = things.part(which)
-            some = dataclasses.replace(some, image=some.image - start)
-            parts.append(self._chosen(images[start:stop], None if own is None else own[start:stop], some))
-            start = stop
+    def arranged(
+        self, images: Tensor, own: Tensor | None, things: PosedCandidates, found: Placement | None = None
+    ) -> Placement:
+        """The candidates that explain images best, of these and of what is found, a few images at a time."""
+        first = None if found is None else PosedCandidates.placed(found)
+        pool = things if first is None else first.and_(things)
+        start = torch.full((len(images), self.search.config.max_objects), EMPTY, device=images.device)
+        if found is not None and first is not None:
+            image, n = found.exists.nonzero(as_tuple=True)
+            start[image, n] = torch.arange(len(first), device=images.device)
+        counts = torch.bincount(pool.image, minlength=len(images)).tolist()
+        parts, begin = [], 0
+        while begin < len(images):
+            end, total = begin + 1, counts[begin]
+            while end < len(images) and total + counts[end] <= TOGETHER:
+                total += counts[end]
+                end += 1
+            which = ((pool.image >= begin) & (pool.image < end)).nonzero()[:, 0]
+            some = pool.part(which)
+            some = dataclasses.replace(some, image=some.image - begin)
+            number = torch.full((len(pool) + 1,), EMPTY, device=images.device)
+            number[which] = torch.arange(len(which), device=images.device)
+            instances = Instances.of(some, self.search.plan.bank, self.search.frame, self.search.plan)
+            given = self.given(images[begin:end], None if own is None else own[begin:end], instances)
+            placed = to_placement(given, arranged(given, number[start[begin:end]]))
+            parts.append(instances.things.among(placed))
+            begin = end
         return _joined(parts)
-
-    def _chosen(self, images: Tensor, own: Tensor | None, things: PosedCandidates) -> Placement:
-        bank, config = self.search.plan.bank, self.search.config
-        instances = Instances.of(things, bank, self.search.frame, self.search.plan)
-        given = self.given(images, own, instances)
-        selection = select(given)
-        if config.depth_order and (self.refined or self.training):
-            # In training, too: an object that lies behind another but is put in front of it is painted best with a
-            # mask that lets something through, and of shapes that look alike turned one end would learn to.
-            selection = selected_in_depth_order(given, selection)
-        if self.refined and config.restarts > 0:
-            open_images = unexplained(given, selection)
-            if len(open_images):
-                part, old = given.subset(open_images), subset(selection, open_images)
-                new = refine(part, old, config.restarts)
-                if config.depth_order:
-                    new = selected_in_depth_order(part, new)
-                selection = replaced(selection, open_images, new)
-        return instances.things.among(to_placement(given, selection))
 
     def given(self, images: Tensor, own: Tensor | None, instances: Instances) -> SelectionInput:
         """What selection chooses from."""
