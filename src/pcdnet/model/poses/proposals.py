@@ -29,7 +29,7 @@ HALVED, HALVED_FIRST = 12, 6
 where each object is looked for anew afterwards, which sets most mistakes right."""
 TRIED = 512
 """Places and poses of a prototype that are compared with each other in an image."""
-MODES = 4
+MODES = 3
 """Poses of a prototype that are fitted at one place: those of a square look alike until they are."""
 NEAR = 0.25
 """Places that differ by this share of the shorter side of a frame are one place."""
