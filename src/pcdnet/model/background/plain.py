@@ -76,7 +76,9 @@ def fit_surface(images: Float[Tensor, "B C H W"], covered: Bool[Tensor, "B H W"]
         if n == ROUNDS:
             break
         normal = torch.einsum("nkl,bn->bkl", pairs, weight) + stiffness
-        seen = torch.einsum("nk,bcn,bn->bkc", terms, values, weight)
+        weighted = weight[:, None] * terms.T
+        # Sums, not a product of matrices: that of an image would depend on where it is in the batch.
+        seen = torch.stack([(weighted * values[:, c, None]).sum(-1) for c in range(C)], dim=2)
         checked = not in_lockstep(normal) or n == ROUNDS - 1
         found = torch.linalg.solve_ex(normal, seen, check_errors=checked).result.transpose(1, 2)
     noise = torch.maximum(1.4826 * _median(away, (weight > 0).to(away)), least / 2)

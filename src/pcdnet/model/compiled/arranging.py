@@ -219,8 +219,8 @@ def begin(scene: Any, order: Array, tints: Array, used: Array, least: float, N: 
 def unhidden(scene: Any, order: Array, tints: Array, k: int, t: int, least: float, room: Any) -> Any:
     """How much more a candidate behind all others explains than it leaves where it is seen; 0 if it does not pay."""
     between(scene, order, tints, k, scene.boxes[t], k, k, room)
-    visible = fit_colour(scene, t, room.front, room.through, room.under[0], room.colour)
-    lower, left = reduction(scene, t, room.front, room.through, room.under[0], room.colour)
+    visible, lower = fit(scene, t, room.front, room.through, room.under[0], room.colour)
+    left = reduction(scene, t, room.front, room.through, room.under[0], room.colour)[1]
     return lower - left if lower >= least and visible >= scene.area[t] else 0.0
 
 
@@ -347,31 +347,40 @@ def between(scene: Any, order: Array, tints: Array, k: int, box: Array, before: 
 
 
 @compiled
-def fit_colour(scene: Any, t: int, front: Array, through: Array, under: Array, colour: Array) -> Any:
-    """The colour that fits a candidate best between what is in front and behind; how much of it is visible."""
+def fit(scene: Any, t: int, front: Array, through: Array, under: Array, colour: Array) -> tuple[Any, Any]:
+    """The colour that fits a candidate best between what is in front and behind.
+
+    Returned are how much of it is visible, and by how much it lowers the squared error in that colour: over what is
+    painted without it, and as what it does not let through is no longer to be seen.
+    """
     box, p, row, column, C = scene.boxes[t], scene.prototype[t], scene.place[t, 0], scene.place[t, 1], len(colour)
-    norm, visible = 0.0, 0.0
+    norm, visible, lower = 0.0, 0.0, 0.0
     colour[:] = 0
     for y in range(box[0], box[1]):
         for x in range(box[2], box[3]):
             i, j = y - box[0], x - box[2]
-            mask = scene.masks[p, y - row, x - column]
-            if mask == 0 or through[i, j] == 0:
+            share_of = through[i, j] * scene.masks[p, y - row, x - column]
+            if share_of == 0:
                 continue
-            visible += through[i, j] * mask
-            tint = through[i, j] * mask * scene.paint[p, y - row, x - column]
+            visible += share_of
+            tint = share_of * scene.paint[p, y - row, x - column]
             norm += tint * tint
             for c in range(C):
-                rest = scene.picture[c, y, x] - front[c, i, j] - through[i, j] * (1 - mask) * under[c, i, j]
+                first = scene.picture[c, y, x] - front[c, i, j] - through[i, j] * under[c, i, j]
+                less = share_of * under[c, i, j]
+                rest = first + less
                 colour[c] += tint * rest
+                lower -= less * (first + rest)
     for c in range(C):
-        colour[c] = min(max(colour[c] / max(norm, TINY), scene.low), scene.high)
-    return visible
+        best = min(max(colour[c] / max(norm, TINY), scene.low), scene.high)
+        lower += best * (2 * colour[c] - best * norm)
+        colour[c] = best
+    return visible, lower
 
 
 @compiled
 def reduction(scene: Any, t: int, front: Array, through: Array, under: Array, colour: Array) -> Any:
-    """By how much a candidate in its colour lowers the squared error, and what it leaves where it is seen."""
+    """By how much a candidate in a colour lowers the squared error, and what it leaves where it is seen."""
     box, p, row, column, C = scene.boxes[t], scene.prototype[t], scene.place[t, 0], scene.place[t, 1], len(colour)
     lower, left = 0.0, 0.0
     for y in range(box[0], box[1]):
@@ -394,7 +403,7 @@ def recolour(scene: Any, order: Array, tints: Array, k: int, room: Any) -> None:
     """The colours of all objects anew, front to back."""
     for s in range(k):
         between(scene, order, tints, k, scene.boxes[order[s]], s, s + 1, room)
-        fit_colour(scene, order[s], room.front, room.through, room.under[0], room.colour)
+        fit(scene, order[s], room.front, room.through, room.under[0], room.colour)
         tints[s] = room.colour
 
 
@@ -417,8 +426,7 @@ def moved(scene: Any, order: Array, tints: Array, k: int, s: int, behind: int, r
     for n in range(k - 1, behind, -1):
         if overlap(box, scene.boxes[order[n]]):
             lay(scene, box, order[n], tints[n], room.under[0])
-    visible = fit_colour(scene, one, room.front, room.through, room.under[0], room.colour)
-    lower = reduction(scene, one, room.front, room.through, room.under[0], room.colour)[0]
+    visible, lower = fit(scene, one, room.front, room.through, room.under[0], room.colour)
     return lower if visible >= scene.area[one] else -np.inf
 
 
@@ -438,17 +446,13 @@ def gains(scene: Any, order: Array, tints: Array, costs: Array, k: int, t: int, 
         lay(scene, box, order[near[n]], tints[near[n]], under[n])
     added, before, instead, other = -np.inf, NONE, -np.inf, NONE
     for n in range(m + 1):
-        visible = fit_colour(scene, t, room.front, room.through, under[n], colour)
-        if visible >= scene.area[t]:
-            lower = reduction(scene, t, room.front, room.through, under[n], colour)[0]
-            if lower > added:
-                added, before = lower, order[near[n]] if n < m else NONE
+        visible, lower = fit(scene, t, room.front, room.through, under[n], colour)
+        if visible >= scene.area[t] and lower > added:
+            added, before = lower, order[near[n]] if n < m else NONE
         if n == m:
             break
-        visible = fit_colour(scene, t, room.front, room.through, under[n + 1], colour)
-        if visible >= scene.area[t]:
-            lower = reduction(scene, t, room.front, room.through, under[n + 1], colour)[0] - costs[near[n]]
-            if lower > instead:
-                instead, other = lower, order[near[n]]
+        visible, lower = fit(scene, t, room.front, room.through, under[n + 1], colour)
+        if visible >= scene.area[t] and lower - costs[near[n]] > instead:
+            instead, other = lower - costs[near[n]], order[near[n]]
         cover(scene, box, order[near[n]], tints[near[n]], room.front, room.through)
     return added, before, instead, other

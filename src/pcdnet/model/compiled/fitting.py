@@ -35,11 +35,13 @@ class Rules(NamedTuple):
     robust: bool
     radius: float
     """How far a prototype reaches from the middle of its frame; infinite if it is not known."""
+    still: float
+    """Pixels by which a step moves no part of what hardly moves any more: it is not moved again."""
 
 
-def fit(pictures: Array, poses: Array, seen: tuple[Array, Array, Array], rules: Rules) -> Array:
-    """The poses fitted; the other arrays are as `poses.fitting.fitted` has them."""
-    fitted, (shown, behind, inside) = poses.copy(), seen
+def fit(pictures: Array, poses: Array, seen: tuple[Array, Array, Array], rules: Rules) -> tuple[Array, Array]:
+    """The poses fitted, and what each explains; the other arrays are as `poses.fitting.fits` has them."""
+    fitted, (shown, behind, inside), gains = poses.copy(), seen, np.zeros(len(poses), poses.dtype)
     free = np.array(rules.free, np.int64)
     numbers = np.array(
         [
@@ -50,17 +52,17 @@ def fit(pictures: Array, poses: Array, seen: tuple[Array, Array, Array], rules: 
             rules.least_contrast,
             *rules.damping,
             rules.radius,
+            rules.still,
         ],
         np.float64,
     )
 
     def work(start: int, stop: int) -> None:
-        _fit(
-            (start, stop), pictures, fitted, shown, behind, inside, free, numbers, rules.blur, rules.steps, rules.robust
-        )
+        ends, here = (start, stop), (shown, behind, inside)
+        _fit(ends, pictures, fitted, gains, *here, free, numbers, rules.blur, rules.steps, rules.robust)
 
     share(work, len(poses))
-    return fitted
+    return fitted, gains
 
 
 @compiled
@@ -68,6 +70,7 @@ def _fit(
     ends: tuple[int, int],
     pictures: Array,
     poses: Array,
+    gains: Array,
     shown: Array,
     behind: Array,
     inside: Array,
@@ -79,40 +82,47 @@ def _fit(
 ) -> None:
     """Candidates from the first end to the second."""
     C, Y, X = shown.shape[1:]
-    F = len(free)
-    sprites, weights = np.zeros((2, 2, Y, X), shown.dtype), np.zeros((2, Y, X), shown.dtype)
-    room = np.zeros((F + 2, C, Y, X), shown.dtype)
+    F, kind = len(free), shown.dtype
+    sprites, weights = np.zeros((2, 2, Y, X), kind), np.zeros((2, Y, X), kind)
+    bare, blocks = np.zeros((2, Y, X), kind), np.zeros((F + 2, C, Y // blur + 3, X // blur + 3))
     colour, new_colour = np.zeros(C, np.float64), np.zeros(C, np.float64)
     normal, slope, step = np.zeros((F, F)), np.zeros(F), np.zeros(F)
     start, pose, new = np.zeros(5), np.zeros(5), np.zeros(5)
+    sharp = (steps + 1) // 2 if robust else 0
     for n in range(ends[0], ends[1]):
         start[:] = poses[n]
         pose[:] = poses[n]
         # What a candidate cannot reach does not change.
-        largest = min(start[SCALE] * math.exp(numbers[1]), numbers[4])
+        largest = max(start[SCALE], min(start[SCALE] * math.exp(numbers[1]), numbers[4]))
         reach = min(numbers[14] * largest + numbers[2] + 2, 1e6)
         top, left = max(0, int((Y - 1) / 2 - reach)), max(0, int((X - 1) / 2 - reach))
+        top, left = top - top % blur, left - left % blur  # so blocks are the same, however much is left out
         bottom, right = Y - top, X - left
         sprite, tried = sprites[0, :, top:bottom, left:right], sprites[1, :, top:bottom, left:right]
         weight, new_weight = weights[0, top:bottom, left:right], weights[1, top:bottom, left:right]
-        planes = room[:, :, top:bottom, left:right]
         here = (
             pictures[n],
             shown[n, :, top:bottom, left:right],
             behind[n, :, top:bottom, left:right],
             inside[n, top:bottom, left:right],
+            bare[:, top:bottom, left:right],
         )
-        resample(here[0], pose, sprite)
-        first_colour(here[1], here[2], here[3], sprite, numbers, robust, colour, weight)
+        resample(here[0], pose, numbers[14], sprite)
+        first_colour(here[1], here[2], here[3], sprite, pose, numbers, robust, colour, weight)
         scale = contrast(here[2], here[3], sprite, colour, numbers)
-        cost = look(here[1], here[2], here[3], sprite, colour, scale, robust, weight)
-        damping = numbers[11]
-        for number in range(steps):
-            if robust and number < (steps + 1) // 2:
-                slopes(here[1], here[2], here[3], sprite, pose, colour, weight, free, planes)
-                equations(planes, F, blur, normal, slope)
+        first = uncover(here[1], here[2], here[3], scale, robust, here[4])
+        cost = look(here[1], here[2], here[3], here[4], sprite, pose, numbers[14], colour, scale, robust, weight)
+        damping, number = numbers[11], 0
+        while number < steps:
+            if number < sharp:
+                blurred_equations(
+                    here[1], here[2], here[3], sprite, pose, numbers[14], colour, weight, free, blur, blocks
+                )
+                equations(blocks, (bottom - top, right - left), F, blur, normal, slope)
             else:
-                sharp_equations(here[1], here[2], here[3], sprite, pose, colour, weight, free, normal, slope)
+                sharp_equations(
+                    here[1], here[2], here[3], sprite, pose, numbers[14], colour, weight, free, normal, slope
+                )
             solve(normal, slope, damping, step)
             new[:] = pose
             for k in range(F):
@@ -121,27 +131,55 @@ def _fit(
                 else:
                     new[free[k]] += step[k]
             within(new, start, free, numbers)
-            resample(here[0], new, tried)
-            weighted_colour(here[1], here[2], tried, weight, numbers, new_colour)
-            new_cost = look(here[1], here[2], here[3], tried, new_colour, scale, robust, new_weight)
+            still = hardly(pose, new, numbers[14], numbers[15])
+            resample(here[0], new, numbers[14], tried)
+            weighted_colour(here[1], here[2], tried, new, numbers, weight, new_colour)
+            new_cost = look(
+                here[1], here[2], here[3], here[4], tried, new, numbers[14], new_colour, scale, robust, new_weight
+            )
             if new_cost < cost:
                 pose[:], colour[:], cost = new, new_colour, new_cost
-                sprite[:], weight[:] = tried, new_weight
+                sprite, tried, weight, new_weight = tried, sprite, new_weight, weight
                 damping *= numbers[12]
             else:
                 damping *= numbers[13]
-        poses[n] = pose
+            number += 1
+            if still:
+                number = sharp if number <= sharp else steps
+        poses[n], gains[n] = pose, first - cost
 
 
 @compiled
-def resample(picture: Array, pose: Array, sprite: Array) -> None:
+def hardly(pose: Array, new: Array, radius: float, least: float) -> Any:
+    """Whether no part of an object moves by as much, in pixels."""
+    turned = abs(new[ANGLE] - pose[ANGLE]) * math.pi / 180 * radius * pose[SCALE]
+    grown = abs(new[SCALE] - pose[SCALE]) * radius
+    return max(turned, grown, abs(new[DOWN] - pose[DOWN]), abs(new[RIGHT] - pose[RIGHT])) < least
+
+
+@compiled
+def span(pose: Array, radius: float, more: float, i: int, Y: int, X: int) -> tuple[int, int]:
+    """The columns of a row in which something may be seen of an object, or so many pixels beside it."""
+    reach = (radius + 1) * pose[SCALE] + more
+    down, middle = i - (Y - 1) / 2 - pose[DOWN], (X - 1) / 2 + pose[RIGHT]
+    if abs(down) >= reach:
+        return 0, 0
+    half = min(math.sqrt(reach * reach - down * down), 1e6)
+    first = max(0, math.ceil(middle - half))
+    return first, max(first, min(X, math.floor(middle + half) + 1))
+
+
+@compiled
+def resample(picture: Array, pose: Array, radius: float, sprite: Array) -> None:
     """A picture of two layers in its pose."""
     (h, w), (Y, X) = picture.shape[1:], sprite.shape[1:]
     angle, scale = pose[ANGLE] * math.pi / 180, max(pose[SCALE], 1e-3)
     cosine, sine, side = math.cos(angle) / scale, math.sin(angle) / scale, 1 - 2 * pose[MIRRORED]
     for i in range(Y):
         down = i - (Y - 1) / 2 - pose[DOWN]
-        for j in range(X):
+        first, last = span(pose, radius, 0, i, Y, X)
+        sprite[:, i, :first], sprite[:, i, last:] = 0, 0
+        for j in range(first, last):
             right = j - (X - 1) / 2 - pose[RIGHT]
             y = sine * right + cosine * down + (h - 1) / 2
             x = side * (cosine * right - sine * down) + (w - 1) / 2
@@ -175,7 +213,9 @@ def between_pixels(picture: Array, y: float, x: float) -> tuple[float, float]:
 
 
 @compiled
-def weighted_colour(shown: Array, behind: Array, sprite: Array, weight: Array, numbers: Array, colour: Array) -> None:
+def weighted_colour(
+    shown: Array, behind: Array, sprite: Array, pose: Array, numbers: Array, weight: Array, colour: Array
+) -> None:
     """The colour that fits what is seen, by the weights of pixels."""
     C, Y, X = shown.shape
     if numbers[7] == numbers[8]:
@@ -184,7 +224,8 @@ def weighted_colour(shown: Array, behind: Array, sprite: Array, weight: Array, n
     norm = 0.0
     colour[:] = 0
     for i in range(Y):
-        for j in range(X):
+        first, last = span(pose, numbers[14], 0, i, Y, X)
+        for j in range(first, last):
             tint = sprite[0, i, j] * sprite[1, i, j]
             if tint == 0 or weight[i, j] == 0:
                 continue
@@ -201,6 +242,7 @@ def first_colour(
     behind: Array,
     inside: Array,
     sprite: Array,
+    pose: Array,
     numbers: Array,
     robust: bool,
     colour: Array,
@@ -210,12 +252,12 @@ def first_colour(
     Y, X = inside.shape
     if not robust:
         weight[:] = inside
-        weighted_colour(shown, behind, sprite, weight, numbers, colour)
+        weighted_colour(shown, behind, sprite, pose, numbers, weight, colour)
         return
     for i in range(Y):
         for j in range(X):
             weight[i, j] = inside[i, j] if sprite[1, i, j] > 0.5 else 0
-    weighted_colour(shown, behind, sprite, weight, numbers, colour)
+    weighted_colour(shown, behind, sprite, pose, numbers, weight, colour)
     away, count = np.zeros(Y * X), 0
     for i in range(Y):
         for j in range(X):
@@ -230,7 +272,7 @@ def first_colour(
         for j in range(X):
             body = sprite[1, i, j] > 0.5 and inside[i, j] > 0
             weight[i, j] = 1 if body and misfit(shown, behind, sprite, colour, i, j) <= typical else 0
-    weighted_colour(shown, behind, sprite, weight, numbers, colour)
+    weighted_colour(shown, behind, sprite, pose, numbers, weight, colour)
 
 
 @compiled
@@ -260,11 +302,30 @@ def contrast(behind: Array, inside: Array, sprite: Array, colour: Array, numbers
 
 
 @compiled
+def uncover(shown: Array, behind: Array, inside: Array, scale: float, robust: bool, bare: Array) -> Any:
+    """What is left of the error where nothing is painted, and how much each pixel counts there; the sum of the former."""
+    (C, Y, X), total = shown.shape, 0.0
+    for i in range(Y):
+        for j in range(X):
+            error = 0.0
+            for c in range(C):
+                error += (shown[c, i, j] - behind[c, i, j]) ** 2
+            error *= inside[i, j] ** 2
+            share_of = 1 / (1 + error / scale) if robust else 1.0
+            bare[0, i, j], bare[1, i, j] = error * share_of, inside[i, j] * share_of * share_of
+            total += error * share_of
+    return total
+
+
+@compiled
 def look(
     shown: Array,
     behind: Array,
     inside: Array,
+    bare: Array,
     sprite: Array,
+    pose: Array,
+    radius: float,
     colour: Array,
     scale: float,
     robust: bool,
@@ -274,17 +335,22 @@ def look(
     Y, X = inside.shape
     cost = 0.0
     for i in range(Y):
-        for j in range(X):
-            weight[i, j] = inside[i, j]
-            if inside[i, j] == 0:
+        first, last = span(pose, radius, 0, i, Y, X)
+        for j in range(first):
+            cost += bare[0, i, j]
+            weight[i, j] = bare[1, i, j]
+        for j in range(last, X):
+            cost += bare[0, i, j]
+            weight[i, j] = bare[1, i, j]
+        for j in range(first, last):
+            if sprite[1, i, j] == 0 or inside[i, j] == 0:
+                cost += bare[0, i, j]
+                weight[i, j] = bare[1, i, j]
                 continue
             error = misfit(shown, behind, sprite, colour, i, j) * inside[i, j] ** 2
-            if robust:
-                share_of = 1 / (1 + error / scale)
-                cost += error * share_of
-                weight[i, j] *= share_of * share_of
-            else:
-                cost += error
+            share_of = 1 / (1 + error / scale) if robust else 1.0
+            cost += error * share_of
+            weight[i, j] = inside[i, j] * share_of * share_of
     return cost
 
 
@@ -314,19 +380,21 @@ def sharp_equations(
     inside: Array,
     sprite: Array,
     pose: Array,
+    radius: float,
     colour: Array,
     weight: Array,
     free: Array,
     normal: Array,
     slope: Array,
 ) -> None:
-    """The same as `slopes` and `equations` without blur, in one pass."""
+    """The normal equations of a step, after what a change of colour explains is taken out."""
     (C, Y, X), F = shown.shape, len(free)
     changes, made, tinted, rests = np.zeros((2, F)), np.zeros(F), np.zeros((F, C)), np.zeros(C)
     normal[:], slope[:], norm = 0, 0, 0.0
     for i in range(Y):
         down = i - (Y - 1) / 2 - pose[DOWN]
-        for j in range(X):
+        first, last = span(pose, radius, 1, i, Y, X)
+        for j in range(first, last):
             if weight[i, j] == 0:
                 continue
             change(sprite, i, j, down, j - (X - 1) / 2 - pose[RIGHT], free, changes)
@@ -361,61 +429,61 @@ def sharp_equations(
 
 
 @compiled
-def slopes(
+def blurred_equations(
     shown: Array,
     behind: Array,
     inside: Array,
     sprite: Array,
     pose: Array,
+    radius: float,
     colour: Array,
     weight: Array,
     free: Array,
-    planes: Array,
+    blur: int,
+    blocks: Array,
 ) -> None:
-    """How what is painted changes with each free number and with the colour, and what is left: weighted planes."""
+    """How what is painted changes with each free number and with the colour, and what is left: sums of small blocks."""
     (C, Y, X), F = shown.shape, len(free)
-    changes = np.zeros((2, F))
+    changes, reach = np.zeros((2, F)), blur // 2
+    blocks[:] = 0
     for i in range(Y):
         down = i - (Y - 1) / 2 - pose[DOWN]
-        for j in range(X):
-            right = j - (X - 1) / 2 - pose[RIGHT]
+        first, last = span(pose, radius, 1 + 3 * blur, i, Y, X)  # blocks that are painted in part are seen as a whole
+        for j in range(first, last):
             if weight[i, j] == 0:
-                planes[:, :, i, j] = 0
                 continue
-            change(sprite, i, j, down, right, free, changes)
-            root = math.sqrt(weight[i, j])
+            change(sprite, i, j, down, j - (X - 1) / 2 - pose[RIGHT], free, changes)
+            y, x, root = (i + reach) // blur, (j + reach) // blur, math.sqrt(weight[i, j])
             paint, mask = sprite[0, i, j], sprite[1, i, j]
             for c in range(C):
                 texture = colour[c] * paint
                 for k in range(F):
                     made = changes[1, k] * (texture - behind[c, i, j]) + mask * colour[c] * changes[0, k]
-                    planes[k, c, i, j] = root * made
-                planes[F, c, i, j] = root * mask * paint
+                    blocks[k, c, y, x] += root * made
+                blocks[F, c, y, x] += root * mask * paint
                 left = shown[c, i, j] - (1 - mask) * behind[c, i, j] - texture * mask
-                planes[F + 1, c, i, j] = root * left * inside[i, j]
+                blocks[F + 1, c, y, x] += root * left * inside[i, j]
 
 
 @compiled
-def equations(planes: Array, F: int, blur: int, normal: Array, slope: Array) -> None:
+def equations(blocks: Array, size: tuple[int, int], F: int, blur: int, normal: Array, slope: Array) -> None:
     """The normal equations of a step, blurred, after what a change of colour explains is taken out."""
-    C, Y, X = planes.shape[1:]
+    C, (Y, X) = blocks.shape[1], size
     normal[:], slope[:] = 0, 0
     reach = blur // 2
-    rows, columns = (Y + blur - 1 + reach) // blur + 1, (X + blur - 1 + reach) // blur + 1
     cells = (Y + 2 * reach) // blur - 1, (X + 2 * reach) // blur - 1
-    blocks = np.zeros((F + 2, rows, columns))
     values, tints = np.zeros(F + 2), np.zeros(F + 2)
     for c in range(C):
         tints[:] = 0
-        blocks[:] = 0
-        for k in range(F + 2):
-            for y in range(Y):
-                for x in range(X):
-                    blocks[k, (y + reach) // blur, (x + reach) // blur] += planes[k, c, y, x]
         for i in range(cells[0]):
             for j in range(cells[1]):
                 for k in range(F + 2):
-                    here = blocks[k, i, j] + blocks[k, i + 1, j] + blocks[k, i, j + 1] + blocks[k, i + 1, j + 1]
+                    here = (
+                        blocks[k, c, i, j]
+                        + blocks[k, c, i + 1, j]
+                        + blocks[k, c, i, j + 1]
+                        + blocks[k, c, i + 1, j + 1]
+                    )
                     values[k] = here / (4 * blur * blur)
                 for k in range(F + 2):
                     tints[k] += values[k] * values[F]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcdnet.model.compiled import compiled, share
-from pcdnet.model.compiled.fitting import ANGLE, DOWN, MIRRORED, RIGHT, SCALE, TINY, between_pixels, solve, within
+from pcdnet.model.compiled.fitting import ANGLE, DOWN, MIRRORED, RIGHT, SCALE, TINY, between_pixels, hardly, solve, within
 from pcdnet.model.compiled.problem import Array
 
 STILL = 0.003
@@ -150,7 +150,7 @@ def _polish(
                     fit_colour(picture, things.box[n], tried, front, through, under, numbers, tint)
                 if error_of(picture, things.box[n], tried, front, through, under, tint) < cost:
                     moving = True
-                    still[n] = hardly(things.pose[n], new, numbers[12])
+                    still[n] = hardly(things.pose[n], new, numbers[12], STILL)
                     things.pose[n], things.colour[n] = new, tint
                     reach_of(things, n, numbers, size, (H, W))
                     draw(bank, things, n, new, things.sprite[n])
@@ -160,18 +160,10 @@ def _polish(
                             still[m] = still[m] and not touching(things.box[n], things.box[m])
                 else:
                     damping[n] *= numbers[11]
-                    still[n] = hardly(things.pose[n], new, numbers[12])
+                    still[n] = hardly(things.pose[n], new, numbers[12], STILL)
             if not moving:
                 break
         left[b] = whole_error(picture, ground, seen, things)
-
-
-@compiled
-def hardly(pose: Array, new: Array, radius: float) -> Any:
-    """Whether no part of an object moves by much."""
-    turned = abs(new[ANGLE] - pose[ANGLE]) * math.pi / 180 * radius * pose[SCALE]
-    grown = abs(new[SCALE] - pose[SCALE]) * radius
-    return max(turned, grown, abs(new[DOWN] - pose[DOWN]), abs(new[RIGHT] - pose[RIGHT])) < STILL
 
 
 @compiled

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, pad
 
@@ -35,6 +35,8 @@ OUTLIER = 0.1
 something else is there."""
 LEAST_CONTRAST = 4e-4
 """Of that contrast, per channel, at least: a difference of two hundredths."""
+STILL = 0.03
+"""Pixels by which a step moves no part of a candidate that hardly moves any more: the rest is for polishing."""
 AT_ONCE = 1 << 19
 """Pixels of sprites that are fitted together."""
 
@@ -193,8 +195,23 @@ def fitted(
     Other things may lie over them: if `robust`, pixels that do not fit at all hardly count. What nothing lies over is
     fitted better without: its rim does not fit at all, either, as long as it is too small.
     """
-    if not freedom.free or len(poses) == 0:
-        return poses
+    return poses if not freedom.free else fits(pictures, poses, seen, config, freedom, steps, robust=robust)[0]
+
+
+@torch.no_grad()
+def fits(
+    pictures: Float[Tensor, "n 2 h w"],
+    poses: Float[Tensor, "n 5"],
+    seen: Seen,
+    config: ModelConfig,
+    freedom: Freedom,
+    steps: int,
+    *,
+    robust: bool,
+) -> tuple[Float[Tensor, "n 5"], Float[Tensor, "n"]]:
+    """The same poses, and by how much each candidate lowers the error over what is behind it."""
+    if len(poses) == 0:
+        return poses, poses.new_zeros(0)
     if usable(poses) and config.poses > 1:
         return _compiled(pictures, poses, seen, config, freedom, steps, robust)
     frame = (seen.shown.shape[-2], seen.shown.shape[-1])
@@ -203,7 +220,8 @@ def fitted(
         _fitted(pictures[some], poses[some], seen.part(some), config, freedom, steps, robust)
         for some in (slice(start, start + most) for start in range(0, len(poses), most))
     ]
-    return torch.cat(parts)
+    made, gains = zip(*parts, strict=True)
+    return torch.cat(made), torch.cat(gains)
 
 
 def _compiled(
@@ -214,7 +232,7 @@ def _compiled(
     freedom: Freedom,
     steps: int,
     robust: bool,
-) -> Float[Tensor, "n 5"]:
+) -> tuple[Float[Tensor, "n 5"], Float[Tensor, "n"]]:
     """The same by compiled loops."""
     from pcdnet.model.compiled import fitting as loops
 
@@ -230,10 +248,12 @@ def _compiled(
         BLUR,
         steps,
         robust,
-        seen.radius,
+        _reach(pictures, seen),
+        STILL,
     )
     parts = as_array(seen.shown), as_array(seen.behind), as_array(seen.inside)
-    return torch.from_numpy(loops.fit(as_array(pictures), as_array(poses), parts, rules))
+    made, gains = loops.fit(as_array(pictures), as_array(poses), parts, rules)
+    return torch.from_numpy(made), torch.from_numpy(gains)
 
 
 def _fitted(
@@ -244,17 +264,19 @@ def _fitted(
     freedom: Freedom,
     steps: int,
     robust: bool,
-) -> Float[Tensor, "n 5"]:
+) -> tuple[Float[Tensor, "n 5"], Float[Tensor, "n"]]:
     start = poses
     layers = _Look.of(pictures, poses, seen, config, None, robust)
-    damping = torch.full_like(poses[:, 0], DAMPING)
+    damping, sharp = torch.full_like(poses[:, 0], DAMPING), (steps + 1) // 2 if robust else 0
+    moving = torch.ones_like(poses[:, 0], dtype=torch.bool)
     for number in range(steps):
+        moving = moving | (number == sharp)  # what is seen sharply may move again
         changes = derivatives(torch.stack([layers.paint, layers.mask], dim=1), poses, freedom)
         jacobian = layers.change(changes, seen)
         weight = layers.weight.sqrt()[:, None]
         jacobian, left = jacobian * weight[:, None], layers.left * weight
         tint = ((layers.mask * layers.paint)[:, None] * weight).expand_as(left)
-        if robust and number < (steps + 1) // 2:
+        if number < sharp:
             jacobian, left, tint = (
                 torch.stack([blurred(each) for each in jacobian.unbind(1)], dim=1),
                 blurred(left),
@@ -263,11 +285,26 @@ def _fitted(
         step = gauss_newton(jacobian.flatten(2), tint.flatten(2), left.flatten(1), damping)
         new = freedom.within(freedom.moved(poses, step), start)
         tried = _Look.of(pictures, new, seen, config, layers, robust)
-        better = tried.cost < layers.cost
+        better = moving & (tried.cost < layers.cost)
+        damping = damping * torch.where(moving, torch.where(better, MILDER, HARDER), 1)
+        moving = moving & ~_hardly(poses, new, _reach(pictures, seen))
         poses = torch.where(better[:, None], new, poses)
         layers = layers.where_better(better, tried)
-        damping = damping * torch.where(better, MILDER, HARDER)
-    return poses
+    bare = ((seen.shown - seen.behind) * seen.inside[:, None]).square().sum(1)
+    share = 1 / (1 + bare / layers.scale[:, None, None]) if robust else 1
+    return poses, (bare * share).sum((1, 2)) - layers.cost
+
+
+def _reach(pictures: Float[Tensor, "n 2 h w"], seen: Seen) -> float:
+    """How far prototypes reach from the middle of their frames, at most."""
+    return min(seen.radius, math.hypot(*pictures.shape[-2:]) / 2)
+
+
+def _hardly(poses: Float[Tensor, "n 5"], new: Float[Tensor, "n 5"], radius: float) -> Bool[Tensor, "n"]:
+    """Whether no part of an object moves by much."""
+    apart = (new - poses).abs()
+    turned, grown = torch.deg2rad(apart[:, ANGLE]) * radius * poses[:, SCALE], apart[:, SCALE] * radius
+    return torch.stack([turned, grown, apart[:, DOWN], apart[:, RIGHT]]).amax(0) < STILL
 
 
 @dataclass(frozen=True, slots=True, eq=False)

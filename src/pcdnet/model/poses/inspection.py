@@ -169,7 +169,7 @@ def _candidacy(
     proposed: list[PoseValues] | None = None,
 ) -> Candidacy:
     search = look.search
-    instances = Instances.of(things, search.plan.bank, search.frame, search.plan)
+    instances = search.instances(things)
     given = look.given(image, own, instances)
     if len(things) == 0:  # something stands for nothing, so that there is something to point at
         none = torch.zeros_like(given.candidates.exists)

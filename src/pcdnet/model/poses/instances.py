@@ -28,15 +28,25 @@ class Instances:
     """Where the frames of the plan's bank lie in those of posed objects."""
 
     @staticmethod
-    def of(things: PosedCandidates, bank: PrototypeBank, frame: tuple[int, int], like: SearchPlan) -> Instances:
-        """Those of a bank in frames of posed objects, for images and backgrounds as in another plan."""
-        things = things if len(things) else things.nothing()
+    def of(
+        things: PosedCandidates,
+        bank: PrototypeBank,
+        frame: tuple[int, int],
+        like: SearchPlan,
+        core: tuple[int, int] | None = None,
+    ) -> Instances:
+        """Those of a bank in frames of posed objects, for images and backgrounds as in another plan.
+
+        The middle part of the frames that holds all that is seen is enough, where it is known to be `core`.
+        """
+        things, core = things if len(things) else things.nothing(), core or frame
         pictures = torch.stack([bank.prototypes, bank.masks], dim=1)[things.prototype]
-        paint, masks = sprites(pictures, things.pose, frame, like.config).unbind(1)
+        paint, masks = sprites(pictures, things.pose, core, like.config).unbind(1)
         posed = PrototypeBank(paint, torch.where(masks > FAINT, masks, 0), bank.background)
         inner, corner = in_images(posed, like.geometry.image)
         plan = SearchPlan.derive(inner, like.geometry.image, like.config, like.seen, located=True)
-        return Instances(plan, things, corner)
+        top, left = (into + (outer - own) // 2 for into, outer, own in zip(corner, frame, core, strict=True))
+        return Instances(plan, things, (top, left))
 
     def candidates(self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"] | None) -> Candidates:
         """Each at its place in its image; those that lie too far outside, or are not solid enough, do not exist."""

@@ -113,25 +113,38 @@ class Proposer:
         peaks: int,
     ) -> PosedCandidates:
         """The same behind objects that are found already: only where it is `clear` anything is seen."""
-        images, own, clear = self._looked_through(images, own, clear)
+        images, own, clear = self.looked_through(images, own, clear)
         found = self.plan.peaks_behind(images, peaks, own, clear)
         return self._thinned(found, peaks, CHOICES * self.config.max_objects)
 
     def propose_near(
         self,
-        images: Float[Tensor, "n C H W"],
-        own: Float[Tensor, "n C H W"],
-        clear: Float[Tensor, "n 1 H W"],
+        images: Float[Tensor, "n C h w"],
+        own: Float[Tensor, "n C h w"],
+        clear: Float[Tensor, "n 1 h w"],
         places: Int[Tensor, "n 2"],
         most: int,
     ) -> PosedCandidates:
-        """At most so many candidates near a place of each image, the top left of a frame of posed objects."""
-        images, own, clear = self._looked_through(images, own, clear)
+        """At most so many candidates near a place of each image, the top left of a frame of posed objects.
+
+        Of every prototype at every angle, the size and the place that fit best. Images are in the size in which they
+        are searched.
+        """
         corner = self.corner.double().mean(0).round().long() + places.new_tensor(self.plan.geometry.padding)
         near = places.div(self.shrunk, rounding_mode="floor") + corner
-        return self._thinned(peaks_near(self.plan, images, own, clear, near), 1, most)
+        parts = 1 + self.config.mirror, self.config.scales, self.config.rotations  # as coarse poses are numbered
+        height, row, column = (
+            self._by_variant(values).unflatten(-1, parts) for values in peaks_near(self.plan, images, own, clear, near)
+        )
+        height, size = height.max(3)
+        row, column = (values.gather(3, size[..., None, :])[..., 0, :] for values in (row, column))
+        mirrored, angle = (torch.arange(parts[axis], device=size.device) for axis in (0, 2))
+        pose = (mirrored[:, None] * parts[1] + size) * parts[2] + angle
+        height, row, column, pose = (values.flatten(2) for values in (height, row, column, pose))
+        row, column = self._in_posed_frames(row, column, pose)
+        return self._candidates(self._best(height, most) & (height > -torch.inf), row, column, pose)
 
-    def _looked_through(
+    def looked_through(
         self, images: Float[Tensor, "B C H W"], own: Float[Tensor, "B C H W"], clear: Float[Tensor, "B 1 H W"]
     ) -> tuple[Float[Tensor, "B C h w"], Float[Tensor, "B C h w"], Float[Tensor, "B 1 h w"]]:
         """Images, what is behind, and where it is clear, in the size in which they are searched."""
@@ -143,19 +156,32 @@ class Proposer:
 
     def _thinned(self, found: Peaks, peaks: int, most: int) -> PosedCandidates:
         """The best of places and poses that are next to each other, at most so many of an image."""
-        P, R = self.prototypes, len(self.coarse)
+        R = len(self.coarse)
         height, row, column = (self._by_variant(values) for values in found)
         pose = torch.arange(R, device=row.device).repeat_interleave(found[0].shape[-1]).expand_as(row)
         height, order = height.topk(min(TRIED, height.shape[-1]), dim=-1)
         row, column, pose = (values.gather(-1, order) for values in (row, column, pose))
-        variant = pose + R * torch.arange(P, device=row.device)[None, :, None]
-        # The middle of the whole frame, so that what is turned about it counts as being at one place.
-        (my, mx), corner = self.plan.geometry.padding, self.corner[self.looks_like[variant]]
-        row, column = row - my - corner[..., 0], column - mx - corner[..., 1]
+        row, column = self._in_posed_frames(row, column, pose)
         kept = (height > self._least) & ~self._hidden(row, column, pose)
         kept &= self._rival(height.where(kept, -torch.inf), row, column)
         kept &= self._best(height.where(kept, -torch.inf), most)
-        kept &= kept.cumsum(-1) <= MODES * peaks
+        return self._candidates(kept & (kept.cumsum(-1) <= MODES * peaks), row, column, pose)
+
+    def _in_posed_frames(
+        self, row: Int[Tensor, "B P n"], column: Int[Tensor, "B P n"], pose: Int[Tensor, "B P n"]
+    ) -> tuple[Int[Tensor, "B P n"], Int[Tensor, "B P n"]]:
+        """Places in the plan's maps as those of whole frames, so that what is turned about one place is at one."""
+        variant = pose + len(self.coarse) * torch.arange(self.prototypes, device=row.device)[None, :, None]
+        (my, mx), corner = self.plan.geometry.padding, self.corner[self.looks_like[variant]]
+        return row - my - corner[..., 0], column - mx - corner[..., 1]
+
+    def _candidates(
+        self,
+        kept: Bool[Tensor, "B P n"],
+        row: Int[Tensor, "B P n"],
+        column: Int[Tensor, "B P n"],
+        pose: Int[Tensor, "B P n"],
+    ) -> PosedCandidates:
         image, prototype, n = kept.nonzero(as_tuple=True)
         row, column, pose = (values[image, prototype, n] for values in (row, column, pose))
         return PosedCandidates(image, prototype, self.shrunk * row, self.shrunk * column, self.coarse.values[pose])

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import max_pool2d
 
 from pcdnet.config import ModelConfig
 from pcdnet.model.colour import Palette
@@ -32,7 +33,8 @@ from pcdnet.model.poses.fitting import Freedom, Seen, fitted
 from pcdnet.model.poses.instances import Instances
 from pcdnet.model.poses.polishing import polished, reach_of
 from pcdnet.model.poses.pose import MARGIN, pose_frame
-from pcdnet.model.poses.proposals import Proposer
+from pcdnet.model.poses.proposals import FAINT, Proposer
+from pcdnet.model.poses.sketches import best_sketched
 from pcdnet.model.poses.sprites import posed_sprites
 from pcdnet.model.poses.variants import VariantSearch
 from pcdnet.model.selection import EMPTY, SelectionInput, replaced, select, subset
@@ -44,8 +46,12 @@ IN_TRAINING = 3
 """The same for candidates in training, where the next step sees them again."""
 REVALUED = 2
 """How often objects that do not pay are left out and the others valued anew."""
-INSTEAD, INSTEAD_FITS = 12, 7
-"""Candidates for what an object may be instead, and steps in which each is fitted."""
+SKETCHED, INSTEAD, INSTEAD_FITS = 48, 4, 6
+"""Candidates for what an object may be instead that are sketched, those of them that are fitted, and in which steps."""
+DOUBT = 0.01
+"""Of what an object explains: where it leaves more, it may be another one than it seems, or lie in another pose."""
+RIM = 2
+"""Pixels around an object in which what is left of the error may be its own."""
 TOGETHER = 1024
 """Candidates of several images that are chosen from together."""
 
@@ -85,6 +91,10 @@ class PosedSearch:
     def config(self) -> ModelConfig:
         """The configuration."""
         return self.plan.config
+
+    def instances(self, things: PosedCandidates) -> Instances:
+        """Candidates as they are painted."""
+        return Instances.of(things, self.plan.bank, self.frame, self.plan, self.core)
 
     def closely(self, contexts: Contexts) -> Proposer:
         """Where prototypes could be in parts of images."""
@@ -173,11 +183,15 @@ class Look:
         """
         for look in self.anew, self.behind, self.before, self.anew:
             painted = self.paint(images, own, found)
-            frame = self.search.plan.geometry.frame
-            most = window_sums((painted - images).square().sum(1), frame).flatten(1).amax(1)
-            image = (most >= self.search.config.min_error_reduction).nonzero()[:, 0]
+            doubtful = self.in_doubt(images, found, painted) if look == self.anew else None
+            if doubtful is None:
+                frame = self.search.plan.geometry.frame
+                most = window_sums((painted - images).square().sum(1), frame).flatten(1).amax(1)
+                image = (most >= self.search.config.min_error_reduction).nonzero()[:, 0]
+            else:
+                image = doubtful.any(1).nonzero()[:, 0]
             if len(image) == 0:
-                break
+                continue
             shown, mine, some = images[image], None if own is None else own[image], subset(found, image)
             more = look(shown, mine, some, painted[image])
             tried = self.improved(shown, mine, self.arranged(shown, mine, more, some))
@@ -189,14 +203,31 @@ class Look:
         """Candidates for what each object may be instead, between those in front of it and those behind it."""
         search, plan = self.search, self.search.plan
         assert search.proposer is not None
-        if not found.exists.any():
-            return PosedCandidates.placed(found)
+        which = self.in_doubt(images, found, painted)
+        if not which.any():
+            return PosedCandidates.placed(found).part(slice(0))
         ground = plan.bank.behind(images[0]).expand_as(images) if own is None else own
-        contexts = Contexts.of(images, ground, plan, search.frame, found, found.exists)
-        seen = contexts.shown, contexts.behind, contexts.clear
-        proposed = search.closely(contexts).propose_near(*seen, contexts.place, INSTEAD)
+        contexts = Contexts.of(images, ground, plan, search.frame, found, which)
+        proposer = search.closely(contexts)
+        seen = proposer.looked_through(contexts.shown, contexts.behind, contexts.clear)
+        proposed = proposer.propose_near(*seen, contexts.place, SKETCHED)
+        rules = plan.bank, search.frame, search.config, proposer.shrunk, search.radius, INSTEAD
+        proposed = best_sketched(proposed, *seen, *rules)
         things = self.fitted(contexts.shown, contexts.behind, proposed, contexts.clear, certain=True)
         return contexts.in_images(things)
+
+    def in_doubt(self, images: Tensor, found: Placement, painted: Tensor) -> Bool[Tensor, "B N"]:
+        """Objects on which, or beside which, much of the error is left for what they explain."""
+        search, (image, n) = self.search, found.exists.nonzero(as_tuple=True)
+        bank, index = search.plan.bank, found.prototype.clamp(min=0)
+        _, masks = posed_sprites(bank.prototypes[index], bank.masks[index], found, search.config)
+        beside = max_pool2d((masks[image, n] > FAINT).float(), 2 * RIM + 1, 1, RIM)
+        geometry = found.frames((images.shape[-2], images.shape[-1]), search.frame).geometry
+        left = canvas((painted - images).square().sum(1, keepdim=True), geometry)
+        shown = Windows(geometry, image, found.row[image, n], found.column[image, n]).cut(left)[..., 0]
+        doubtful = found.exists.clone()
+        doubtful[image, n] = (shown * beside).sum((1, 2)) >= DOUBT * found.error_reduction[image, n]
+        return doubtful
 
     def behind(self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor) -> PosedCandidates:
         """Candidates behind objects: nothing is known of what these hide."""
@@ -287,7 +318,7 @@ class Look:
             some = dataclasses.replace(some, image=some.image - begin)
             number = torch.full((len(pool) + 1,), EMPTY, device=images.device)
             number[which] = torch.arange(len(which), device=images.device)
-            instances = Instances.of(some, self.search.plan.bank, self.search.frame, self.search.plan)
+            instances = self.search.instances(some)
             given = self.given(images[begin:end], None if own is None else own[begin:end], instances)
             placed = to_placement(given, arranged(given, number[start[begin:end]]))
             parts.append(instances.things.among(placed))
@@ -320,7 +351,7 @@ class Look:
         config, things = self.search.config, PosedCandidates.placed(found)
         if len(things) == 0:
             return found
-        instances = Instances.of(things, self.search.plan.bank, self.search.frame, self.search.plan)
+        instances = self.search.instances(things)
         given = self.given(images, own, instances)
         script = torch.full_like(found.prototype, EMPTY)
         image, n = found.exists.nonzero(as_tuple=True)
