@@ -14,14 +14,16 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from pcdnet.config import ModelConfig
+from pcdnet.config import FULL_TURN, ModelConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.geometry import Geometry
 from pcdnet.model.poses.candidates import PosedCandidates
 from pcdnet.model.poses.fitting import Freedom, Seen, fits
-from pcdnet.model.poses.pose import DOWN, MARGIN, RIGHT, SCALE
+from pcdnet.model.poses.pose import ANGLE, DOWN, MARGIN, MIRRORED, RIGHT, SCALE
 from pcdnet.model.windows import Windows, canvas
 
+ALIKE = 0.75
+"""Small pixels by which no part of a candidate is moved from where the same one is that began in another pose."""
 STEPS = 4
 """In which each is fitted."""
 
@@ -63,7 +65,8 @@ def best_sketched(
     pictures = _softened(torch.stack([bank.prototypes, bank.masks], dim=1), factor)[things.prototype]
     seen = Seen(parts[0], parts[1], parts[2][:, 0], radius + factor - 1)
     pose, gains = fits(pictures, pose, seen, config, small, STEPS, robust=False)
-    kept = _best(gains, things, most)
+    places = torch.stack([first[0] + pose[:, DOWN], first[1] + pose[:, RIGHT]], dim=1)
+    kept = _best(gains, things, pose, places, radius, most)
     pose, things = pose[kept], things.part(kept)
     made = pose.clone()
     made[:, SCALE] = (pose[:, SCALE] * factor).clamp(low, high)
@@ -95,10 +98,24 @@ def _softened(pictures: Float[Tensor, "P 2 h w"], factor: int) -> Float[Tensor, 
     return torch.stack([soft / opaque.clamp(min=1e-3), opaque], dim=1)
 
 
-def _best(gains: Float[Tensor, "n"], things: PosedCandidates, most: int) -> Tensor:
-    """The numbers of the best of each picture, in the order of pictures."""
+def _best(
+    gains: Float[Tensor, "n"], things: PosedCandidates, pose: Float[Tensor, "n 5"], places: Tensor, radius: float, most: int
+) -> Tensor:
+    """The numbers of the best of each picture, in the order of pictures; of those that came to one pose the best."""
     order = gains.argsort(descending=True, stable=True)
     order = order[things.image[order].argsort(stable=True)]
     image = things.image[order]
-    start = torch.searchsorted(image, image)  # where each picture's begin
-    return order[torch.arange(len(order), device=order.device) - start < most]
+    nth = torch.arange(len(order), device=order.device) - torch.searchsorted(image, image)  # from where a picture's begin
+    table = order.new_full((int(image[-1]) + 1, int(nth.max()) + 1), -1)
+    table[image, nth] = order
+    known = table.clamp(min=0)
+    kind = (2 * things.prototype + pose[:, MIRRORED].long())[known]
+    moved = torch.cat([places, (radius * pose[:, SCALE])[:, None]], dim=1)[known]
+    turned = (pose[known, ANGLE, None] - pose[known, ANGLE][:, None]).remainder(FULL_TURN)
+    turned = torch.deg2rad(torch.minimum(turned, FULL_TURN - turned)) * moved[..., 2:]
+    alike = (kind[:, :, None] == kind[:, None]) & (turned < ALIKE)
+    alike &= ((moved[:, :, None] - moved[:, None]).abs() < ALIKE).all(-1)
+    kept = (table >= 0) & ~alike.tril(-1).any(-1)
+    kept &= kept.cumsum(1) <= most
+    chosen: Tensor = table[kept]
+    return chosen
