@@ -179,17 +179,20 @@ class Look:
     ) -> Placement:
         """Search once more where so much is left that an object may be missing, or another one than it seems.
 
-        The last look is the first one again: by then what is around each object is known better.
+        What is around each object is known better after every look: where that has changed, objects are looked for
+        anew once more.
         """
-        for look in self.anew, self.behind, self.before, self.anew:
+        changed = torch.ones_like(found.exists[:, 0])
+        for look in self.anew, self.behind, self.before, self.anew, self.anew:
             painted = self.paint(images, own, found)
-            doubtful = self.in_doubt(images, found, painted) if look == self.anew else None
-            if doubtful is None:
+            if look == self.anew:
+                here = changed & self.in_doubt(images, found, painted).any(1)
+                changed = torch.zeros_like(changed)
+            else:
                 frame = self.search.plan.geometry.frame
                 most = window_sums((painted - images).square().sum(1), frame).flatten(1).amax(1)
-                image = (most >= self.search.config.min_error_reduction).nonzero()[:, 0]
-            else:
-                image = doubtful.any(1).nonzero()[:, 0]
+                here = most >= self.search.config.min_error_reduction
+            image = here.nonzero()[:, 0]
             if len(image) == 0:
                 continue
             shown, mine, some = images[image], None if own is None else own[image], subset(found, image)
@@ -197,6 +200,7 @@ class Look:
             tried = self.improved(shown, mine, self.arranged(shown, mine, more, some))
             better = self.left(shown, mine, tried) < self.left(shown, mine, some)
             found = replaced(found, image[better], subset(tried, better))
+            changed[image[better]] = True
         return found
 
     def anew(self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor) -> PosedCandidates:
