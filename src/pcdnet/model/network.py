@@ -22,6 +22,7 @@ from pcdnet.errors import PcdnetError, Setting
 from pcdnet.kinds import Kinds
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.batch import to_batch
+from pcdnet.model.abreast import abreast
 from pcdnet.model.engine import Engine, Layers
 from pcdnet.model.poses.pose import ANGLE, MIRRORED, SCALE
 from pcdnet.model.poses.sprites import upright_positions
@@ -32,6 +33,8 @@ from pcdnet.names import Names
 
 CHUNK = 64
 """Images that are decomposed at a time: more are no faster and need more memory."""
+POSED_CHUNK = 32
+"""The same of a model whose objects lie in poses: it works on as many chunks at a time as there are threads."""
 
 
 class PCDNet(Engine):
@@ -219,14 +222,10 @@ class PCDNet(Engine):
         if isinstance(images, np.ndarray):
             if images.ndim != 4:
                 raise PcdnetError(f"an array of shape {images.shape} is no stack of images; give N x H x W x C")
-            chunks = (images[start : start + CHUNK] for start in range(0, len(images), CHUNK))
-            names = [""] * CHUNK
-            return [
-                found
-                for chunk in chunks
-                for found in self._decompose(chunk, names[: len(chunk)], refined, backgrounds=backgrounds)
-            ]
-        return self._stream(images, refined, backgrounds)
+            size = self._chunk
+            chunks = ((images[start : start + size], [""] * size) for start in range(0, len(images), size))
+            return list(self._in_chunks(chunks, refined, backgrounds))
+        return self._in_chunks(self._chunks(images), refined, backgrounds)
 
     def render(self, decomposition: Decomposition) -> Float32[np.ndarray, "H W C"]:
         """Paint the objects of a decomposition, found or edited, as an image of values in [0, 1].
@@ -316,14 +315,32 @@ class PCDNet(Engine):
             f"an image, {count:,} parameters)"
         )
 
-    def _stream(
-        self, images: Iterable[str | Path | ArrayLike], refined: bool, backgrounds: bool
-    ) -> Iterator[Decomposition]:
-        """Results in the order of the images; neighbours of one size are explained together."""
+    @property
+    def _chunk(self) -> int:
+        """How many images are explained together."""
+        return POSED_CHUNK if self.config.posed else CHUNK
+
+    def _chunks(
+        self, images: Iterable[str | Path | ArrayLike]
+    ) -> Iterator[tuple[NDArray[np.generic], Sequence[str]]]:
+        """Neighbours of one size together, with their names."""
         for _, alike in groupby(map(self._pixels, images), key=lambda pair: (pair[0].shape, pair[0].dtype)):
-            while chunk := list(islice(alike, CHUNK)):
+            while chunk := list(islice(alike, self._chunk)):
                 pixels, names = zip(*chunk, strict=True)
-                yield from self._decompose(np.stack(pixels), names, refined, backgrounds=backgrounds)
+                yield np.stack(pixels), names
+
+    def _in_chunks(
+        self, chunks: Iterable[tuple[NDArray[np.generic], Sequence[str]]], refined: bool, backgrounds: bool
+    ) -> Iterator[Decomposition]:
+        """Results in the order of the images."""
+
+        def found(chunk: tuple[NDArray[np.generic], Sequence[str]]) -> list[Decomposition]:
+            images, names = chunk
+            return self._decompose(images, names[: len(images)], refined, backgrounds=backgrounds)
+
+        side_by_side = self.config.posed and self.prototypes.device.type == "cpu"
+        for results in (abreast if side_by_side else map)(found, chunks):
+            yield from results
 
     def _pixels(self, image: str | Path | ArrayLike) -> tuple[NDArray[np.generic], str]:
         """The pixels of one image, height x width x channels, and the path that they came from, if any."""
