@@ -18,7 +18,7 @@ from pcdnet.model.peaks import Peaks, top_peaks
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.windows import Windows, canvas
 
-BESIDE = 0.25
+BESIDE = 0.15
 """Places are near that are within this share of the frame's sides."""
 
 

@@ -27,9 +27,9 @@ from pcdnet.model.poses.variants import in_images, upright, variants_of
 HALVED, HALVED_FIRST = 12, 6
 """Prototypes of at least so many pixels a side, in their smallest size, can be told from each other at half of it; and
 where each object is looked for anew afterwards, which sets most mistakes right."""
-TRIED = 512
+TRIED = 128
 """Places and poses of a prototype that are compared with each other in an image."""
-MODES = 3
+MODES = 2
 """Poses of a prototype that are fitted at one place: those of a square look alike until they are."""
 NEAR = 0.25
 """Places that differ by this share of the shorter side of a frame are one place."""

@@ -46,7 +46,7 @@ IN_TRAINING = 3
 """The same for candidates in training, where the next step sees them again."""
 REVALUED = 2
 """How often objects that do not pay are left out and the others valued anew."""
-SKETCHED, INSTEAD, INSTEAD_FITS = 48, 6, 6
+SKETCHED, INSTEAD, INSTEAD_FITS = 32, 6, 6
 """Candidates for what an object may be instead that are sketched, those of them that are fitted, and in which steps."""
 DOUBT = 0.01
 """Of what an object explains: where it leaves more, it may be another one than it seems, or lie in another pose."""
