@@ -14,7 +14,7 @@ from pcdnet.model.plan import SearchPlan
 from pcdnet.model.posed import frame_corner
 from pcdnet.model.poses.candidates import PosedCandidates
 from pcdnet.model.poses.instances import Instances
-from pcdnet.model.poses.pose import ANGLE, DOWN, MIRRORED, RIGHT, SCALE, CoarsePoses
+from pcdnet.model.poses.pose import ANGLE, DOWN, MIRRORED, RIGHT, SCALE
 from pcdnet.model.poses.search import Look, PosedSearch
 from pcdnet.model.selection import SelectionInput
 
@@ -60,11 +60,10 @@ class CoarseMaps:
     @staticmethod
     def of(search: PosedSearch) -> CoarseMaps:
         """Those of a search, whatever it does with what they show."""
-        coarse = CoarsePoses.of(search.config, search.plan.bank.masks).values
         if search.proposer is not None:
-            return CoarseMaps(search.proposer.plan, coarse, search.proposer.shrunk, search)
+            return CoarseMaps(search.proposer.plan, search.proposer.coarse.values, search.proposer.shrunk, search)
         assert search.variants is not None
-        return CoarseMaps(search.variants.plan, coarse, 1, search)
+        return CoarseMaps(search.variants.plan, search.variants.coarse, 1, search)
 
     def variant(self, prototype: int, pose: int) -> int:
         """The number of a prototype in a pose."""

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from pcdnet.config import ModelConfig
+from pcdnet.config import FULL_TURN, ModelConfig
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.peaks import Peaks
 from pcdnet.model.plan import SearchPlan
@@ -37,6 +37,8 @@ RIVAL = 0.6
 """Of all that is proposed at one place, what reduces the error by less than this share of the best is left out."""
 CHOICES = 6
 """Candidates of an image that are fitted, for each object that it may hold."""
+FEWEST_ANGLES = 8
+"""In which whole images are searched, where objects may lie at any angle."""
 LEAST = 0.25
 """A coarse pose must reduce the error by this share of what an object must: fitted it does better."""
 FAINT = 0.02
@@ -236,6 +238,17 @@ class Proposer:
             modes = (earlier & ~same[None]).sum(-1)
             hidden.append(same | (modes >= MODES))
         return torch.stack(hidden).view_as(row)
+
+
+def in_fewer_angles(config: ModelConfig) -> ModelConfig:
+    """The configuration by which whole images are searched: in every second angle, where there are enough of them.
+
+    What lies between these is found when every object is looked for anew, in all angles.
+    """
+    low, high = config.rotation_range
+    if config.rounds == 1 or config.rotations % 2 or config.rotations < 2 * FEWEST_ANGLES or high - low < FULL_TURN:
+        return config
+    return replace(config, rotations=config.rotations // 2)
 
 
 def _distinct(

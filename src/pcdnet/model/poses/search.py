@@ -33,7 +33,7 @@ from pcdnet.model.poses.fitting import Freedom, Seen, fitted
 from pcdnet.model.poses.instances import Instances
 from pcdnet.model.poses.polishing import polished, reach_of
 from pcdnet.model.poses.pose import MARGIN, pose_frame
-from pcdnet.model.poses.proposals import FAINT, Proposer
+from pcdnet.model.poses.proposals import FAINT, Proposer, in_fewer_angles
 from pcdnet.model.poses.sketches import best_sketched
 from pcdnet.model.poses.sprites import posed_sprites
 from pcdnet.model.poses.variants import VariantSearch
@@ -82,7 +82,7 @@ class PosedSearch:
         """From the plan of the upright bank."""
         config, frame = plan.config, pose_frame(plan.bank.frame, plan.config)
         if config.fine_poses and config.rotations * config.scales > 1:
-            proposer = Proposer.derive(plan.bank, plan.geometry.image, config, plan.seen)
+            proposer = Proposer.derive(plan.bank, plan.geometry.image, in_fewer_angles(config), plan.seen)
             radius = reach_of(plan.bank)
             return PosedSearch(plan, proposer, None, frame, _core(frame, config.scale_range[1] * radius), radius)
         return PosedSearch(plan, None, VariantSearch.derive(plan), frame, frame, math.inf)
@@ -99,9 +99,6 @@ class PosedSearch:
     def closely(self, contexts: Contexts) -> Proposer:
         """Where prototypes could be in parts of images."""
         size = contexts.shown.shape[-2], contexts.shown.shape[-1]
-        assert self.proposer is not None
-        if size == self.plan.geometry.image:
-            return self.proposer
         key = f"proposals in {size[0]}x{size[1]}"
         if key not in self.plan.derived:
             self.plan.derived[key] = Proposer.derive(self.plan.bank, size, self.config, None)
@@ -279,7 +276,8 @@ class Look:
         search, config = self.search, self.search.config
         if len(things) == 0:
             return things
-        freedom = Freedom.of(config)  # a coarse pose fits best a pixel beside the place of the fine one
+        # A coarse pose fits best a pixel beside the place of the fine one.
+        freedom = Freedom.of(config if certain else in_fewer_angles(config))
         pictures = torch.stack([search.plan.bank.prototypes, search.plan.bank.masks], dim=1)[things.prototype]
         seen = search.seen(images, own, things, clear)
         how = seen, config, freedom
