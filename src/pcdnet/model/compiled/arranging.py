@@ -297,41 +297,43 @@ def overlap(one: Array, other: Array) -> Any:
 def cover(scene: Any, box: Array, t: int, tint: Array, front: Array, through: Array) -> None:
     """One more object in front of what is to come, in a box."""
     mine, p, row, column, C = scene.boxes[t], scene.prototype[t], scene.place[t, 0], scene.place[t, 1], len(tint)
-    for y in range(max(box[0], mine[0]), min(box[1], mine[1])):
-        for x in range(max(box[2], mine[2]), min(box[3], mine[3])):
-            mask = scene.masks[p, y - row, x - column]
-            if mask == 0:
-                continue
-            i, j = y - box[0], x - box[2]
-            texture = through[i, j] * mask * scene.paint[p, y - row, x - column]
-            for c in range(C):
-                front[c, i, j] += tint[c] * texture
-            through[i, j] *= 1 - mask
+    masks, paint, top, start = scene.masks, scene.paint, box[0], box[2]
+    left, right = max(start, mine[2]), min(box[3], mine[3])
+    for y in range(max(top, mine[0]), min(box[1], mine[1])):
+        for c in range(C):
+            colour = tint[c]
+            for x in range(left, right):
+                share_of = through[y - top, x - start] * masks[p, y - row, x - column]
+                front[c, y - top, x - start] += colour * share_of * paint[p, y - row, x - column]
+        for x in range(left, right):
+            through[y - top, x - start] *= 1 - masks[p, y - row, x - column]
 
 
 @compiled
 def lay(scene: Any, box: Array, t: int, tint: Array, under: Array) -> None:
     """One more object over what is behind it, in a box."""
     mine, p, row, column, C = scene.boxes[t], scene.prototype[t], scene.place[t, 0], scene.place[t, 1], len(tint)
-    for y in range(max(box[0], mine[0]), min(box[1], mine[1])):
-        for x in range(max(box[2], mine[2]), min(box[3], mine[3])):
-            mask = scene.masks[p, y - row, x - column]
-            if mask == 0:
-                continue
-            i, j, texture = y - box[0], x - box[2], scene.paint[p, y - row, x - column]
-            for c in range(C):
-                under[c, i, j] += mask * (tint[c] * texture - under[c, i, j])
+    masks, paint, top, start = scene.masks, scene.paint, box[0], box[2]
+    left, right = max(start, mine[2]), min(box[3], mine[3])
+    for y in range(max(top, mine[0]), min(box[1], mine[1])):
+        for c in range(C):
+            colour = tint[c]
+            for x in range(left, right):
+                more = colour * paint[p, y - row, x - column] - under[c, y - top, x - start]
+                under[c, y - top, x - start] += masks[p, y - row, x - column] * more
 
 
 @compiled
 def bare(scene: Any, box: Array, front: Array, through: Array, under: Array) -> None:
     """A box with nothing in it yet."""
-    for y in range(box[0], box[1]):
-        for x in range(box[2], box[3]):
-            i, j = y - box[0], x - box[2]
-            through[i, j] = scene.seen[y, x]
-            for c in range(len(front)):
-                front[c, i, j], under[c, i, j] = 0, scene.ground[c, y, x]
+    seen, ground, top, start = scene.seen, scene.ground, box[0], box[2]
+    for y in range(top, box[1]):
+        for x in range(start, box[3]):
+            through[y - top, x - start] = seen[y, x]
+        for c in range(len(front)):
+            for x in range(start, box[3]):
+                front[c, y - top, x - start] = 0
+                under[c, y - top, x - start] = ground[c, y, x]
 
 
 @compiled
@@ -354,23 +356,25 @@ def fit(scene: Any, t: int, front: Array, through: Array, under: Array, colour: 
     painted without it, and as what it does not let through is no longer to be seen.
     """
     box, p, row, column, C = scene.boxes[t], scene.prototype[t], scene.place[t, 0], scene.place[t, 1], len(colour)
+    masks, paint, picture, top, start = scene.masks, scene.paint, scene.picture, box[0], box[2]
     norm, visible, lower = 0.0, 0.0, 0.0
     colour[:] = 0
-    for y in range(box[0], box[1]):
-        for x in range(box[2], box[3]):
-            i, j = y - box[0], x - box[2]
-            share_of = through[i, j] * scene.masks[p, y - row, x - column]
-            if share_of == 0:
-                continue
+    for y in range(top, box[1]):
+        for x in range(start, box[3]):
+            share_of = through[y - top, x - start] * masks[p, y - row, x - column]
+            tint = share_of * paint[p, y - row, x - column]
             visible += share_of
-            tint = share_of * scene.paint[p, y - row, x - column]
             norm += tint * tint
-            for c in range(C):
-                first = scene.picture[c, y, x] - front[c, i, j] - through[i, j] * under[c, i, j]
-                less = share_of * under[c, i, j]
+        for c in range(C):
+            fits = 0.0
+            for x in range(start, box[3]):
+                clear, below = through[y - top, x - start], under[c, y - top, x - start]
+                less = clear * masks[p, y - row, x - column] * below
+                first = picture[c, y, x] - front[c, y - top, x - start] - clear * below
                 rest = first + less
-                colour[c] += tint * rest
+                fits += clear * masks[p, y - row, x - column] * paint[p, y - row, x - column] * rest
                 lower -= less * (first + rest)
+            colour[c] += fits
     for c in range(C):
         best = min(max(colour[c] / max(norm, TINY), scene.low), scene.high)
         lower += best * (2 * colour[c] - best * norm)
@@ -382,19 +386,18 @@ def fit(scene: Any, t: int, front: Array, through: Array, under: Array, colour: 
 def reduction(scene: Any, t: int, front: Array, through: Array, under: Array, colour: Array) -> Any:
     """By how much a candidate in a colour lowers the squared error, and what it leaves where it is seen."""
     box, p, row, column, C = scene.boxes[t], scene.prototype[t], scene.place[t, 0], scene.place[t, 1], len(colour)
+    masks, paint, picture, top, start = scene.masks, scene.paint, scene.picture, box[0], box[2]
     lower, left = 0.0, 0.0
-    for y in range(box[0], box[1]):
-        for x in range(box[2], box[3]):
-            i, j = y - box[0], x - box[2]
-            mask = scene.masks[p, y - row, x - column]
-            if mask == 0 or through[i, j] == 0:
-                continue
-            texture, share_of = scene.paint[p, y - row, x - column], through[i, j] * mask
-            for c in range(C):
-                first = scene.picture[c, y, x] - front[c, i, j] - through[i, j] * under[c, i, j]
-                then = first - share_of * (colour[c] * texture - under[c, i, j])
+    for y in range(top, box[1]):
+        for c in range(C):
+            tint = colour[c]
+            for x in range(start, box[3]):
+                clear, below = through[y - top, x - start], under[c, y - top, x - start]
+                mask = masks[p, y - row, x - column]
+                first = picture[c, y, x] - front[c, y - top, x - start] - clear * below
+                then = first - clear * mask * (tint * paint[p, y - row, x - column] - below)
                 lower += first * first - then * then
-                left += mask * then * then
+                left += mask * then * then if clear > 0 else 0.0
     return lower, left
 
 

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pcdnet.config import ModelConfig
+from pcdnet.model.lockstep import in_lockstep
 from pcdnet.model.placement import Placement
 from pcdnet.model.posed import frame_corner
 from pcdnet.model.poses.pose import DOWN, RIGHT, pose_frame
@@ -17,14 +18,17 @@ def posed_sprites(
     prototypes: Float[Tensor, "B N h w"], masks: Float[Tensor, "B N h w"], where: Placement, config: ModelConfig
 ) -> tuple[Float[Tensor, "B N y x"], Float[Tensor, "B N y x"]]:
     """The prototypes of placed objects and their masks, in frames of posed objects; nothing where there is none."""
-    (B, N), frame = where.prototype.shape, (prototypes.shape[-2], prototypes.shape[-1])
-    pictures = torch.stack([prototypes, masks], dim=2).flatten(0, 1)
-    pose = where.pose.detach().flatten(0, 1)
-    made = sprites(pictures, pose, pose_frame(frame, config), config)
-    made = made.view(B, N, *made.shape[1:])
-    made = made * where.exists[:, :, None, None, None]
-    paint, alpha = made.unbind(2)
-    return paint.contiguous(), alpha.contiguous()
+    frame = pose_frame((prototypes.shape[-2], prototypes.shape[-1]), config)
+    (B, N), pose = where.exists.shape, where.pose.detach()
+    if in_lockstep(pose):
+        made = sprites(torch.stack([prototypes, masks], dim=2).flatten(0, 1), pose.flatten(0, 1), frame, config)
+        made = made.view(B, N, *made.shape[1:]) * where.exists[:, :, None, None, None]
+        paint, alpha = made.unbind(2)
+        return paint.contiguous(), alpha.contiguous()
+    there = where.exists.nonzero(as_tuple=True)
+    made = sprites(torch.stack([prototypes[there], masks[there]], dim=1), pose[there], frame, config)
+    paint, alpha = (made.new_zeros(B, N, *frame).index_put(there, each) for each in made.unbind(1))
+    return paint, alpha
 
 
 def upright_positions(where: Placement, config: ModelConfig) -> Float[Tensor, "B N 2"] | Int[Tensor, "B N 2"]:
