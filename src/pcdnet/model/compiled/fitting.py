@@ -83,10 +83,10 @@ def _fit(
     """Candidates from the first end to the second."""
     C, Y, X = shown.shape[1:]
     F, kind = len(free), shown.dtype
-    sprites, weights = np.zeros((2, 2, Y, X), kind), np.zeros((2, Y, X), kind)
+    sprites, weights = np.zeros((2, 2, Y + 2, X + 2), kind), np.zeros((2, Y, X), kind)
     bare, blocks = np.zeros((2, Y, X), kind), np.zeros((F + 2, C, Y // blur + 3, X // blur + 3))
     colour, new_colour = np.zeros(C, np.float64), np.zeros(C, np.float64)
-    normal, slope, step = np.zeros((F, F)), np.zeros(F), np.zeros(F)
+    normal, slope, step, radius = np.zeros((F, F)), np.zeros(F), np.zeros(F), numbers[14]
     start, pose, new = np.zeros(5), np.zeros(5), np.zeros(5)
     sharp = (steps + 1) // 2 if robust else 0
     for n in range(ends[0], ends[1]):
@@ -94,35 +94,24 @@ def _fit(
         pose[:] = poses[n]
         # What a candidate cannot reach does not change.
         largest = max(start[SCALE], min(start[SCALE] * math.exp(numbers[1]), numbers[4]))
-        reach = min(numbers[14] * largest + numbers[2] + 2, 1e6)
-        top, left = max(0, int((Y - 1) / 2 - reach)), max(0, int((X - 1) / 2 - reach))
-        top, left = top - top % blur, left - left % blur  # so blocks are the same, however much is left out
-        bottom, right = Y - top, X - left
-        sprite, tried = sprites[0, :, top:bottom, left:right], sprites[1, :, top:bottom, left:right]
-        weight, new_weight = weights[0, top:bottom, left:right], weights[1, top:bottom, left:right]
-        here = (
-            pictures[n],
-            shown[n, :, top:bottom, left:right],
-            behind[n, :, top:bottom, left:right],
-            inside[n, top:bottom, left:right],
-            bare[:, top:bottom, left:right],
-        )
-        resample(here[0], pose, numbers[14], sprite)
-        first_colour(here[1], here[2], here[3], sprite, pose, numbers, robust, colour, weight)
-        scale = contrast(here[2], here[3], sprite, colour, numbers)
-        first = uncover(here[1], here[2], here[3], scale, robust, here[4])
-        cost = look(here[1], here[2], here[3], here[4], sprite, pose, numbers[14], colour, scale, robust, weight)
+        reach = min(radius * largest + numbers[2] + 2, 1e6)
+        edge = max(0, int((Y - 1) / 2 - reach)), max(0, int((X - 1) / 2 - reach))
+        picture, here, ground, clear = pictures[n], shown[n], behind[n], inside[n]
+        sprite, tried, weight, new_weight = sprites[0], sprites[1], weights[0], weights[1]
+        sprites[:] = 0
+        resample(picture, pose, radius, edge, sprite)
+        first_colour(here, ground, clear, sprite, pose, numbers, robust, colour, weight)
+        scale = contrast(ground, clear, sprite, pose, numbers, colour)
+        first = uncover(here, ground, clear, edge, scale, robust, bare)
+        cost = look(here, ground, clear, bare, edge, sprite, pose, radius, colour, scale, robust, weight)
         damping, number = numbers[11], 0
         while number < steps:
             if number < sharp:
                 blurred_equations(
-                    here[1], here[2], here[3], sprite, pose, numbers[14], colour, weight, free, blur, blocks
+                    here, ground, clear, sprite, pose, radius, colour, weight, free, blur, blocks, normal, slope
                 )
-                equations(blocks, (bottom - top, right - left), F, blur, normal, slope)
             else:
-                sharp_equations(
-                    here[1], here[2], here[3], sprite, pose, numbers[14], colour, weight, free, normal, slope
-                )
+                sharp_equations(here, ground, clear, sprite, pose, radius, colour, weight, free, normal, slope)
             solve(normal, slope, damping, step)
             new[:] = pose
             for k in range(F):
@@ -131,11 +120,11 @@ def _fit(
                 else:
                     new[free[k]] += step[k]
             within(new, start, free, numbers)
-            still = hardly(pose, new, numbers[14], numbers[15])
-            resample(here[0], new, numbers[14], tried)
-            weighted_colour(here[1], here[2], tried, new, numbers, weight, new_colour)
+            still = hardly(pose, new, radius, numbers[15])
+            resample(picture, new, radius, edge, tried)
+            weighted_colour(here, ground, tried, new, numbers, weight, new_colour)
             new_cost = look(
-                here[1], here[2], here[3], here[4], tried, new, numbers[14], new_colour, scale, robust, new_weight
+                here, ground, clear, bare, edge, tried, new, radius, new_colour, scale, robust, new_weight
             )
             if new_cost < cost:
                 pose[:], colour[:], cost = new, new_colour, new_cost
@@ -170,20 +159,22 @@ def span(pose: Array, radius: float, more: float, i: int, Y: int, X: int) -> tup
 
 
 @compiled
-def resample(picture: Array, pose: Array, radius: float, sprite: Array) -> None:
-    """A picture of two layers in its pose."""
-    (h, w), (Y, X) = picture.shape[1:], sprite.shape[1:]
+def resample(picture: Array, pose: Array, radius: float, edge: tuple[int, int], sprite: Array) -> None:
+    """A picture of two layers in its pose; sprites have an edge of nothing around them, so that all have neighbours."""
+    (h, w), Y, X = picture.shape[1:], sprite.shape[1] - 2, sprite.shape[2] - 2
     angle, scale = pose[ANGLE] * math.pi / 180, max(pose[SCALE], 1e-3)
     cosine, sine, side = math.cos(angle) / scale, math.sin(angle) / scale, 1 - 2 * pose[MIRRORED]
-    for i in range(Y):
+    for i in range(edge[0], Y - edge[0]):
         down = i - (Y - 1) / 2 - pose[DOWN]
         first, last = span(pose, radius, 0, i, Y, X)
-        sprite[:, i, :first], sprite[:, i, last:] = 0, 0
-        for j in range(first, last):
-            right = j - (X - 1) / 2 - pose[RIGHT]
-            y = sine * right + cosine * down + (h - 1) / 2
-            x = side * (cosine * right - sine * down) + (w - 1) / 2
-            sprite[0, i, j], sprite[1, i, j] = between_pixels(picture, y, x)
+        for j in range(edge[1], X - edge[1]):
+            if first <= j < last:
+                right = j - (X - 1) / 2 - pose[RIGHT]
+                y = sine * right + cosine * down + (h - 1) / 2
+                x = side * (cosine * right - sine * down) + (w - 1) / 2
+                sprite[0, i + 1, j + 1], sprite[1, i + 1, j + 1] = between_pixels(picture, y, x)
+            else:
+                sprite[0, i + 1, j + 1], sprite[1, i + 1, j + 1] = 0, 0
 
 
 @compiled
@@ -226,12 +217,14 @@ def weighted_colour(
     for i in range(Y):
         first, last = span(pose, numbers[14], 0, i, Y, X)
         for j in range(first, last):
-            tint = sprite[0, i, j] * sprite[1, i, j]
-            if tint == 0 or weight[i, j] == 0:
-                continue
+            tint = sprite[0, i + 1, j + 1] * sprite[1, i + 1, j + 1]
             norm += weight[i, j] * tint * tint
-            for c in range(C):
-                colour[c] += weight[i, j] * tint * (shown[c, i, j] - (1 - sprite[1, i, j]) * behind[c, i, j])
+        for c in range(C):
+            fits = 0.0
+            for j in range(first, last):
+                paint, mask = sprite[0, i + 1, j + 1], sprite[1, i + 1, j + 1]
+                fits += weight[i, j] * paint * mask * (shown[c, i, j] - (1 - mask) * behind[c, i, j])
+            colour[c] += fits
     for c in range(C):
         colour[c] = min(max(colour[c] / max(norm, TINY), numbers[7]), numbers[8])
 
@@ -254,59 +247,66 @@ def first_colour(
         weight[:] = inside
         weighted_colour(shown, behind, sprite, pose, numbers, weight, colour)
         return
-    for i in range(Y):
-        for j in range(X):
-            weight[i, j] = inside[i, j] if sprite[1, i, j] > 0.5 else 0
-    weighted_colour(shown, behind, sprite, pose, numbers, weight, colour)
     away, count = np.zeros(Y * X), 0
-    for i in range(Y):
-        for j in range(X):
-            if sprite[1, i, j] > 0.5 and inside[i, j] > 0:
+    for n in range(2):
+        for i in range(Y):
+            first, last = span(pose, numbers[14], 0, i, Y, X)
+            for j in range(first, last):
+                body = sprite[1, i + 1, j + 1] > 0.5 and inside[i, j] > 0
+                if n == 0 or not body:
+                    weight[i, j] = inside[i, j] if body else 0
+                    continue
                 away[count] = misfit(shown, behind, sprite, colour, i, j)
                 count += 1
+        if n == 0:
+            weighted_colour(shown, behind, sprite, pose, numbers, weight, colour)
     if count == 0:
         colour[:] = min(max(0.0, numbers[7]), numbers[8])
         return
     typical = np.sort(away[:count])[(count - 1) // 2]
+    count = 0
     for i in range(Y):
-        for j in range(X):
-            body = sprite[1, i, j] > 0.5 and inside[i, j] > 0
-            weight[i, j] = 1 if body and misfit(shown, behind, sprite, colour, i, j) <= typical else 0
+        first, last = span(pose, numbers[14], 0, i, Y, X)
+        for j in range(first, last):
+            if sprite[1, i + 1, j + 1] > 0.5 and inside[i, j] > 0:
+                weight[i, j] = 1 if away[count] <= typical else 0
+                count += 1
     weighted_colour(shown, behind, sprite, pose, numbers, weight, colour)
 
 
 @compiled
 def misfit(shown: Array, behind: Array, sprite: Array, colour: Array, i: int, j: int) -> Any:
     """The squared error of a pixel, over all channels."""
-    total = 0.0
+    total, paint, mask = 0.0, sprite[0, i + 1, j + 1], sprite[1, i + 1, j + 1]
     for c in range(len(colour)):
-        made = (1 - sprite[1, i, j]) * behind[c, i, j] + colour[c] * sprite[0, i, j] * sprite[1, i, j]
-        total += (shown[c, i, j] - made) ** 2
+        total += (shown[c, i, j] - (1 - mask) * behind[c, i, j] - colour[c] * paint * mask) ** 2
     return total
 
 
 @compiled
-def contrast(behind: Array, inside: Array, sprite: Array, colour: Array, numbers: Array) -> Any:
+def contrast(behind: Array, inside: Array, sprite: Array, pose: Array, numbers: Array, colour: Array) -> Any:
     """The squared error from which on a pixel hardly counts."""
     C, Y, X = behind.shape
     total, area = 0.0, 0.0
     for i in range(Y):
-        for j in range(X):
-            share_of = sprite[1, i, j] * inside[i, j]
-            if share_of == 0:
-                continue
-            area += share_of
-            for c in range(C):
-                total += share_of * (colour[c] * sprite[0, i, j] - behind[c, i, j]) ** 2
+        first, last = span(pose, numbers[14], 0, i, Y, X)
+        for j in range(first, last):
+            area += sprite[1, i + 1, j + 1] * inside[i, j]
+        for c in range(C):
+            for j in range(first, last):
+                share_of = sprite[1, i + 1, j + 1] * inside[i, j]
+                total += share_of * (colour[c] * sprite[0, i + 1, j + 1] - behind[c, i, j]) ** 2
     return max(numbers[9] * total / max(area, 1e-6), numbers[10] * C)
 
 
 @compiled
-def uncover(shown: Array, behind: Array, inside: Array, scale: float, robust: bool, bare: Array) -> Any:
+def uncover(
+    shown: Array, behind: Array, inside: Array, edge: tuple[int, int], scale: float, robust: bool, bare: Array
+) -> Any:
     """What is left of the error where nothing is painted, and how much each pixel counts there; the sum of the former."""
     (C, Y, X), total = shown.shape, 0.0
-    for i in range(Y):
-        for j in range(X):
+    for i in range(edge[0], Y - edge[0]):
+        for j in range(edge[1], X - edge[1]):
             error = 0.0
             for c in range(C):
                 error += (shown[c, i, j] - behind[c, i, j]) ** 2
@@ -323,6 +323,7 @@ def look(
     behind: Array,
     inside: Array,
     bare: Array,
+    edge: tuple[int, int],
     sprite: Array,
     pose: Array,
     radius: float,
@@ -332,45 +333,26 @@ def look(
     weight: Array,
 ) -> Any:
     """What is left of the error, and into `weight` how much each pixel counts."""
-    Y, X = inside.shape
-    cost = 0.0
-    for i in range(Y):
+    C, Y, X = shown.shape
+    cost, errors = 0.0, np.zeros(X)
+    for i in range(edge[0], Y - edge[0]):
         first, last = span(pose, radius, 0, i, Y, X)
-        for j in range(first):
-            cost += bare[0, i, j]
-            weight[i, j] = bare[1, i, j]
-        for j in range(last, X):
+        for j in range(edge[1], X - edge[1]):
             cost += bare[0, i, j]
             weight[i, j] = bare[1, i, j]
         for j in range(first, last):
-            if sprite[1, i, j] == 0 or inside[i, j] == 0:
-                cost += bare[0, i, j]
-                weight[i, j] = bare[1, i, j]
-                continue
-            error = misfit(shown, behind, sprite, colour, i, j) * inside[i, j] ** 2
+            errors[j] = 0
+        for c in range(C):
+            tint = colour[c]
+            for j in range(first, last):
+                paint, mask = sprite[0, i + 1, j + 1], sprite[1, i + 1, j + 1]
+                errors[j] += (shown[c, i, j] - (1 - mask) * behind[c, i, j] - tint * paint * mask) ** 2
+        for j in range(first, last):
+            error = errors[j] * inside[i, j] * inside[i, j]
             share_of = 1 / (1 + error / scale) if robust else 1.0
-            cost += error * share_of
+            cost += error * share_of - bare[0, i, j]
             weight[i, j] = inside[i, j] * share_of * share_of
     return cost
-
-
-@compiled
-def change(sprite: Array, i: int, j: int, down: float, right: float, free: Array, changes: Array) -> None:
-    """How paint and mask of a pixel change with each free number."""
-    Y, X = sprite.shape[1:]
-    for layer in range(2):
-        above = sprite[layer, i - 1, j] if i > 0 else 0.0
-        below = sprite[layer, i + 1, j] if i < Y - 1 else 0.0
-        before = sprite[layer, i, j - 1] if j > 0 else 0.0
-        after = sprite[layer, i, j + 1] if j < X - 1 else 0.0
-        d, r = (below - above) / 2, (after - before) / 2
-        for k in range(len(free)):
-            if free[k] == ANGLE:
-                changes[layer, k] = (d * right - r * down) * (math.pi / 180)
-            elif free[k] == SCALE:
-                changes[layer, k] = -d * down - r * right
-            else:
-                changes[layer, k] = -d if free[k] == DOWN else -r
 
 
 @compiled
@@ -387,44 +369,80 @@ def sharp_equations(
     normal: Array,
     slope: Array,
 ) -> None:
-    """The normal equations of a step, after what a change of colour explains is taken out."""
-    (C, Y, X), F = shown.shape, len(free)
-    changes, made, tinted, rests = np.zeros((2, F)), np.zeros(F), np.zeros((F, C)), np.zeros(C)
-    normal[:], slope[:], norm = 0, 0, 0.0
+    """The normal equations of a step, after what a change of colour explains is taken out.
+
+    All changes of a pixel follow from how it changes with a step down (`a`) and to the right (`b`), and from where it
+    lies: so sums over a row of their products, and of these times where in the row a pixel lies, tell all.
+    """
+    (C, Y, X), F, turn = shown.shape, len(free), math.pi / 180
+    products, slopes, tinted, rests = np.zeros((5, 5)), np.zeros(5), np.zeros((5, C)), np.zeros(C)
+    norm = 0.0
     for i in range(Y):
-        down = i - (Y - 1) / 2 - pose[DOWN]
+        y = i - (Y - 1) / 2 - pose[DOWN]
         first, last = span(pose, radius, 1, i, Y, X)
-        for j in range(first, last):
-            if weight[i, j] == 0:
-                continue
-            change(sprite, i, j, down, j - (X - 1) / 2 - pose[RIGHT], free, changes)
-            paint, mask, counts = sprite[0, i, j], sprite[1, i, j], weight[i, j]
-            still = mask == 0
-            for k in range(F):
-                still = still and changes[0, k] == 0 and changes[1, k] == 0
-            if still:
-                continue
-            tint = mask * paint
-            norm += counts * tint * tint
-            for c in range(C):
-                texture = colour[c] * paint
-                left = (shown[c, i, j] - (1 - mask) * behind[c, i, j] - texture * mask) * inside[i, j]
-                rests[c] += counts * tint * left
-                for k in range(F):
-                    made[k] = changes[1, k] * (texture - behind[c, i, j]) + mask * colour[c] * changes[0, k]
-                for k in range(F):
-                    slope[k] += counts * made[k] * left
-                    tinted[k, c] += counts * made[k] * tint
-                    for m in range(k + 1):
-                        normal[k, m] += counts * made[k] * made[m]
+        for c in range(C):
+            tint = colour[c]
+            aa, ab, bb, aax, abx, bbx, aaxx, abxx, bbxx = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            al, bl, alx, blx, at, bt, atx, btx, tl, tt = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            for j in range(first, last):
+                paint, mask, x = sprite[0, i + 1, j + 1], sprite[1, i + 1, j + 1], j - (X - 1) / 2 - pose[RIGHT]
+                shade = tint * paint - behind[c, i, j]
+                a = (sprite[1, i + 2, j + 1] - sprite[1, i, j + 1]) / 2 * shade
+                a += mask * tint * (sprite[0, i + 2, j + 1] - sprite[0, i, j + 1]) / 2
+                b = (sprite[1, i + 1, j + 2] - sprite[1, i + 1, j]) / 2 * shade
+                b += mask * tint * (sprite[0, i + 1, j + 2] - sprite[0, i + 1, j]) / 2
+                left = (shown[c, i, j] - (1 - mask) * behind[c, i, j] - tint * paint * mask) * inside[i, j]
+                wa, wb, wt = weight[i, j] * a, weight[i, j] * b, weight[i, j] * mask * paint
+                aa += wa * a
+                ab += wa * b
+                bb += wb * b
+                aax += wa * a * x
+                abx += wa * b * x
+                bbx += wb * b * x
+                aaxx += wa * a * x * x
+                abxx += wa * b * x * x
+                bbxx += wb * b * x * x
+                al += wa * left
+                bl += wb * left
+                alx += wa * left * x
+                blx += wb * left * x
+                at += wt * a
+                bt += wt * b
+                atx += wt * a * x
+                btx += wt * b * x
+                tl += wt * left
+                tt += wt * mask * paint
+            products[DOWN, DOWN] += aa
+            products[RIGHT, DOWN] += ab
+            products[RIGHT, RIGHT] += bb
+            products[DOWN, ANGLE] += turn * (y * ab - aax)
+            products[RIGHT, ANGLE] += turn * (y * bb - abx)
+            products[DOWN, SCALE] += y * aa + abx
+            products[RIGHT, SCALE] += y * ab + bbx
+            products[ANGLE, ANGLE] += turn * turn * (aaxx - 2 * y * abx + y * y * bb)
+            products[SCALE, SCALE] += y * y * aa + 2 * y * abx + bbxx
+            products[SCALE, ANGLE] += turn * (y * y * ab + y * bbx - y * aax - abxx)
+            slopes[DOWN] -= al
+            slopes[RIGHT] -= bl
+            slopes[ANGLE] += turn * (alx - y * bl)
+            slopes[SCALE] -= y * al + blx
+            tinted[DOWN, c] -= at
+            tinted[RIGHT, c] -= bt
+            tinted[ANGLE, c] += turn * (atx - y * bt)
+            tinted[SCALE, c] -= y * at + btx
+            rests[c] += tl
+            norm += tt / C
     norm = max(norm, TINY)
     for k in range(F):
+        one = free[k]
+        slope[k] = slopes[one]
         for c in range(C):
-            slope[k] -= tinted[k, c] * rests[c] / norm
-            for m in range(k + 1):
-                normal[k, m] -= tinted[k, c] * tinted[m, c] / norm
-    for k in range(F):
-        for m in range(k):
+            slope[k] -= tinted[one, c] * rests[c] / norm
+        for m in range(k + 1):
+            other = free[m]
+            normal[k, m] = products[max(one, other), min(one, other)]
+            for c in range(C):
+                normal[k, m] -= tinted[one, c] * tinted[other, c] / norm
             normal[m, k] = normal[k, m]
 
 
@@ -441,59 +459,80 @@ def blurred_equations(
     free: Array,
     blur: int,
     blocks: Array,
+    normal: Array,
+    slope: Array,
 ) -> None:
-    """How what is painted changes with each free number and with the colour, and what is left: sums of small blocks."""
-    (C, Y, X), F = shown.shape, len(free)
-    changes, reach = np.zeros((2, F)), blur // 2
-    blocks[:] = 0
+    """The same blurred: of changes, colour and what is left the means of cells, each four blocks that others share."""
+    (C, Y, X), F, reach = shown.shape, len(free), blur // 2
+    down, right = np.zeros(X), np.zeros(X)
+    rows, cells = np.zeros((F + 2, blocks.shape[3] * blur)), np.zeros((F + 2, blocks.shape[3]))
+    tints = np.zeros(F + 2)
+    top, bottom, start, end = blocks.shape[2], 0, blocks.shape[3], 0
+    normal[:], slope[:], blocks[:] = 0, 0, 0
     for i in range(Y):
-        down = i - (Y - 1) / 2 - pose[DOWN]
+        y = i - (Y - 1) / 2 - pose[DOWN]
         first, last = span(pose, radius, 1 + 3 * blur, i, Y, X)  # blocks that are painted in part are seen as a whole
-        for j in range(first, last):
-            if weight[i, j] == 0:
-                continue
-            change(sprite, i, j, down, j - (X - 1) / 2 - pose[RIGHT], free, changes)
-            y, x, root = (i + reach) // blur, (j + reach) // blur, math.sqrt(weight[i, j])
-            paint, mask = sprite[0, i, j], sprite[1, i, j]
-            for c in range(C):
-                texture = colour[c] * paint
-                for k in range(F):
-                    made = changes[1, k] * (texture - behind[c, i, j]) + mask * colour[c] * changes[0, k]
-                    blocks[k, c, y, x] += root * made
-                blocks[F, c, y, x] += root * mask * paint
-                left = shown[c, i, j] - (1 - mask) * behind[c, i, j] - texture * mask
-                blocks[F + 1, c, y, x] += root * left * inside[i, j]
-
-
-@compiled
-def equations(blocks: Array, size: tuple[int, int], F: int, blur: int, normal: Array, slope: Array) -> None:
-    """The normal equations of a step, blurred, after what a change of colour explains is taken out."""
-    C, (Y, X) = blocks.shape[1], size
-    normal[:], slope[:] = 0, 0
-    reach = blur // 2
-    cells = (Y + 2 * reach) // blur - 1, (X + 2 * reach) // blur - 1
-    values, tints = np.zeros(F + 2), np.zeros(F + 2)
+        if first == last:
+            continue
+        row, before, after = (i + reach) // blur, (first + reach) // blur, (last - 1 + reach) // blur + 1
+        top, bottom, start, end = min(top, row), max(bottom, row + 1), min(start, before), max(end, after)
+        for c in range(C):
+            tint = colour[c]
+            rows[:, before * blur : after * blur] = 0
+            for j in range(first, last):
+                paint, mask, root = sprite[0, i + 1, j + 1], sprite[1, i + 1, j + 1], math.sqrt(weight[i, j])
+                shade = tint * paint - behind[c, i, j]
+                a = (sprite[1, i + 2, j + 1] - sprite[1, i, j + 1]) / 2 * shade
+                a += mask * tint * (sprite[0, i + 2, j + 1] - sprite[0, i, j + 1]) / 2
+                b = (sprite[1, i + 1, j + 2] - sprite[1, i + 1, j]) / 2 * shade
+                b += mask * tint * (sprite[0, i + 1, j + 2] - sprite[0, i + 1, j]) / 2
+                left = (shown[c, i, j] - (1 - mask) * behind[c, i, j] - tint * paint * mask) * inside[i, j]
+                down[j], right[j] = root * a, root * b
+                rows[F, j + reach], rows[F + 1, j + reach] = root * mask * paint, root * left
+            for k in range(F):
+                if free[k] == ANGLE:
+                    for j in range(first, last):
+                        x = j - (X - 1) / 2 - pose[RIGHT]
+                        rows[k, j + reach] = (down[j] * x - right[j] * y) * (math.pi / 180)
+                elif free[k] == SCALE:
+                    for j in range(first, last):
+                        x = j - (X - 1) / 2 - pose[RIGHT]
+                        rows[k, j + reach] = -down[j] * y - right[j] * x
+                else:
+                    for j in range(first, last):
+                        rows[k, j + reach] = -down[j] if free[k] == DOWN else -right[j]
+            for k in range(F + 2):
+                for column in range(before, after):
+                    total = 0.0
+                    for n in range(blur):
+                        total += rows[k, column * blur + n]
+                    blocks[k, c, row, column] += total
+    bottom = min(bottom, (Y + 2 * reach) // blur - 1)
+    end = min(end, (X + 2 * reach) // blur - 1)
+    top, start = max(0, top - 1), max(0, start - 1)
     for c in range(C):
         tints[:] = 0
-        for i in range(cells[0]):
-            for j in range(cells[1]):
-                for k in range(F + 2):
-                    here = (
-                        blocks[k, c, i, j]
-                        + blocks[k, c, i + 1, j]
-                        + blocks[k, c, i, j + 1]
-                        + blocks[k, c, i + 1, j + 1]
-                    )
-                    values[k] = here / (4 * blur * blur)
-                for k in range(F + 2):
-                    tints[k] += values[k] * values[F]
-                for k in range(F):
-                    slope[k] += values[k] * values[F + 1]
+        for i in range(top, bottom):
+            for k in range(F + 2):
+                for j in range(start, end):
+                    above, below = blocks[k, c, i, j] + blocks[k, c, i, j + 1], blocks[k, c, i + 1, j]
+                    cells[k, j] = (above + below + blocks[k, c, i + 1, j + 1]) / (4 * blur * blur)
+            for k in range(F + 2):
+                total, rest = 0.0, 0.0
+                for j in range(start, end):
+                    total += cells[k, j] * cells[F, j]
+                    rest += cells[k, j] * cells[F + 1, j]
+                tints[k] += total
+                if k < F:
+                    slope[k] += rest
                     for m in range(k + 1):
-                        normal[k, m] += values[k] * values[m]
-        norm = max(tints[F], TINY)
+                        total = 0.0
+                        for j in range(start, end):
+                            total += cells[k, j] * cells[m, j]
+                        normal[k, m] += total
+        norm, rest = max(tints[F], TINY), tints[F + 1]
         for k in range(F):
-            slope[k] -= tints[k] * tints[F + 1] / norm
+            slope[k] -= tints[k] * rest / norm
             for m in range(k + 1):
                 normal[k, m] -= tints[k] * tints[m] / norm
     for k in range(F):
