@@ -30,7 +30,6 @@ class Rules(NamedTuple):
     least_contrast: float
     damping: tuple[float, float, float]
     """At the start, and the factors after a step that helped and one that did not."""
-    blur: int
     steps: int
     robust: bool
     radius: float
@@ -59,7 +58,7 @@ def fit(pictures: Array, poses: Array, seen: tuple[Array, Array, Array], rules: 
 
     def work(start: int, stop: int) -> None:
         ends, here = (start, stop), (shown, behind, inside)
-        _fit(ends, pictures, fitted, gains, *here, free, numbers, rules.blur, rules.steps, rules.robust)
+        _fit(ends, pictures, fitted, gains, *here, free, numbers, rules.steps, rules.robust)
 
     share(work, len(poses))
     return fitted, gains
@@ -76,7 +75,6 @@ def _fit(
     inside: Array,
     free: Array,
     numbers: Array,
-    blur: int,
     steps: int,
     robust: bool,
 ) -> None:
@@ -84,11 +82,10 @@ def _fit(
     C, Y, X = shown.shape[1:]
     F, kind = len(free), shown.dtype
     sprites, weights = np.zeros((2, 2, Y + 2, X + 2), kind), np.zeros((2, Y, X), kind)
-    bare, blocks = np.zeros((2, Y, X), kind), np.zeros((F + 2, C, Y // blur + 3, X // blur + 3))
+    bare = np.zeros((2, Y, X), kind)
     colour, new_colour = np.zeros(C, np.float64), np.zeros(C, np.float64)
     normal, slope, step, radius = np.zeros((F, F)), np.zeros(F), np.zeros(F), numbers[14]
     start, pose, new = np.zeros(5), np.zeros(5), np.zeros(5)
-    sharp = (steps + 1) // 2 if robust else 0
     for n in range(ends[0], ends[1]):
         start[:] = poses[n]
         pose[:] = poses[n]
@@ -104,14 +101,9 @@ def _fit(
         scale = contrast(ground, clear, sprite, pose, numbers, colour)
         first = uncover(here, ground, clear, edge, scale, robust, bare)
         cost = look(here, ground, clear, bare, edge, sprite, pose, radius, colour, scale, robust, weight)
-        damping, number = numbers[11], 0
-        while number < steps:
-            if number < sharp:
-                blurred_equations(
-                    here, ground, clear, sprite, pose, radius, colour, weight, free, blur, blocks, normal, slope
-                )
-            else:
-                sharp_equations(here, ground, clear, sprite, pose, radius, colour, weight, free, normal, slope)
+        damping = numbers[11]
+        for _ in range(steps):
+            equations(here, ground, clear, sprite, pose, radius, colour, weight, free, normal, slope)
             solve(normal, slope, damping, step)
             new[:] = pose
             for k in range(F):
@@ -132,9 +124,8 @@ def _fit(
                 damping *= numbers[12]
             else:
                 damping *= numbers[13]
-            number += 1
             if still:
-                number = sharp if number <= sharp else steps
+                break
         poses[n], gains[n] = pose, first - cost
 
 
@@ -356,7 +347,7 @@ def look(
 
 
 @compiled
-def sharp_equations(
+def equations(
     shown: Array,
     behind: Array,
     inside: Array,
@@ -443,100 +434,6 @@ def sharp_equations(
             normal[k, m] = products[max(one, other), min(one, other)]
             for c in range(C):
                 normal[k, m] -= tinted[one, c] * tinted[other, c] / norm
-            normal[m, k] = normal[k, m]
-
-
-@compiled
-def blurred_equations(
-    shown: Array,
-    behind: Array,
-    inside: Array,
-    sprite: Array,
-    pose: Array,
-    radius: float,
-    colour: Array,
-    weight: Array,
-    free: Array,
-    blur: int,
-    blocks: Array,
-    normal: Array,
-    slope: Array,
-) -> None:
-    """The same blurred: of changes, colour and what is left the means of cells, each four blocks that others share."""
-    (C, Y, X), F, reach = shown.shape, len(free), blur // 2
-    down, right = np.zeros(X), np.zeros(X)
-    rows, cells = np.zeros((F + 2, blocks.shape[3] * blur)), np.zeros((F + 2, blocks.shape[3]))
-    tints = np.zeros(F + 2)
-    top, bottom, start, end = blocks.shape[2], 0, blocks.shape[3], 0
-    normal[:], slope[:], blocks[:] = 0, 0, 0
-    for i in range(Y):
-        y = i - (Y - 1) / 2 - pose[DOWN]
-        first, last = span(pose, radius, 1 + 3 * blur, i, Y, X)  # blocks that are painted in part are seen as a whole
-        if first == last:
-            continue
-        row, before, after = (i + reach) // blur, (first + reach) // blur, (last - 1 + reach) // blur + 1
-        top, bottom, start, end = min(top, row), max(bottom, row + 1), min(start, before), max(end, after)
-        for c in range(C):
-            tint = colour[c]
-            rows[:, before * blur : after * blur] = 0
-            for j in range(first, last):
-                paint, mask, root = sprite[0, i + 1, j + 1], sprite[1, i + 1, j + 1], math.sqrt(weight[i, j])
-                shade = tint * paint - behind[c, i, j]
-                a = (sprite[1, i + 2, j + 1] - sprite[1, i, j + 1]) / 2 * shade
-                a += mask * tint * (sprite[0, i + 2, j + 1] - sprite[0, i, j + 1]) / 2
-                b = (sprite[1, i + 1, j + 2] - sprite[1, i + 1, j]) / 2 * shade
-                b += mask * tint * (sprite[0, i + 1, j + 2] - sprite[0, i + 1, j]) / 2
-                left = (shown[c, i, j] - (1 - mask) * behind[c, i, j] - tint * paint * mask) * inside[i, j]
-                down[j], right[j] = root * a, root * b
-                rows[F, j + reach], rows[F + 1, j + reach] = root * mask * paint, root * left
-            for k in range(F):
-                if free[k] == ANGLE:
-                    for j in range(first, last):
-                        x = j - (X - 1) / 2 - pose[RIGHT]
-                        rows[k, j + reach] = (down[j] * x - right[j] * y) * (math.pi / 180)
-                elif free[k] == SCALE:
-                    for j in range(first, last):
-                        x = j - (X - 1) / 2 - pose[RIGHT]
-                        rows[k, j + reach] = -down[j] * y - right[j] * x
-                else:
-                    for j in range(first, last):
-                        rows[k, j + reach] = -down[j] if free[k] == DOWN else -right[j]
-            for k in range(F + 2):
-                for column in range(before, after):
-                    total = 0.0
-                    for n in range(blur):
-                        total += rows[k, column * blur + n]
-                    blocks[k, c, row, column] += total
-    bottom = min(bottom, (Y + 2 * reach) // blur - 1)
-    end = min(end, (X + 2 * reach) // blur - 1)
-    top, start = max(0, top - 1), max(0, start - 1)
-    for c in range(C):
-        tints[:] = 0
-        for i in range(top, bottom):
-            for k in range(F + 2):
-                for j in range(start, end):
-                    above, below = blocks[k, c, i, j] + blocks[k, c, i, j + 1], blocks[k, c, i + 1, j]
-                    cells[k, j] = (above + below + blocks[k, c, i + 1, j + 1]) / (4 * blur * blur)
-            for k in range(F + 2):
-                total, rest = 0.0, 0.0
-                for j in range(start, end):
-                    total += cells[k, j] * cells[F, j]
-                    rest += cells[k, j] * cells[F + 1, j]
-                tints[k] += total
-                if k < F:
-                    slope[k] += rest
-                    for m in range(k + 1):
-                        total = 0.0
-                        for j in range(start, end):
-                            total += cells[k, j] * cells[m, j]
-                        normal[k, m] += total
-        norm, rest = max(tints[F], TINY), tints[F + 1]
-        for k in range(F):
-            slope[k] -= tints[k] * rest / norm
-            for m in range(k + 1):
-                normal[k, m] -= tints[k] * tints[m] / norm
-    for k in range(F):
-        for m in range(k):
             normal[m, k] = normal[k, m]
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import avg_pool2d, pad
+from torch.nn.functional import pad
 
 from pcdnet.config import FULL_TURN, ModelConfig
 from pcdnet.model.compiled import usable
@@ -21,9 +21,6 @@ from pcdnet.model.compiled.problem import as_array
 from pcdnet.model.poses.pose import ANGLE, DOWN, MARGIN, RIGHT, SCALE, CoarsePoses
 from pcdnet.model.poses.resampling import sprites
 
-BLUR = 2
-"""Pixels over which what is left is blurred in the first half of robust steps: crisp edges that are apart do not see
-each other."""
 ASIDE = {ANGLE: 0.3, SCALE: 0.005, DOWN: 0.05, RIGHT: 0.05}
 """How far sprites are moved to either side to see what changes: degrees, logarithm of the size, pixels."""
 DAMPING, MILDER, HARDER = 1e-3, 0.3, 8.0
@@ -136,12 +133,6 @@ def differences(
     return torch.stack(sides, dim=1)
 
 
-def blurred(pictures: Float[Tensor, "n C y x"]) -> Float[Tensor, "n C rows columns"]:
-    """Pictures of half the size, each pixel a mean that overlaps its neighbours': where edges are apart, they meet."""
-    small: Tensor = avg_pool2d(pictures, 2 * BLUR, BLUR, padding=BLUR // 2, count_include_pad=True)
-    return small
-
-
 def gauss_newton(
     jacobian: Float[Tensor, "n free pixels"],
     tint: Float[Tensor, "n C y"],
@@ -245,7 +236,6 @@ def _compiled(
         OUTLIER,
         LEAST_CONTRAST,
         (DAMPING, MILDER, HARDER),
-        BLUR,
         steps,
         robust,
         _reach(pictures, seen),
@@ -267,21 +257,13 @@ def _fitted(
 ) -> tuple[Float[Tensor, "n 5"], Float[Tensor, "n"]]:
     start = poses
     layers = _Look.of(pictures, poses, seen, config, None, robust)
-    damping, sharp = torch.full_like(poses[:, 0], DAMPING), (steps + 1) // 2 if robust else 0
-    moving = torch.ones_like(poses[:, 0], dtype=torch.bool)
-    for number in range(steps):
-        moving = moving | (number == sharp)  # what is seen sharply may move again
+    damping, moving = torch.full_like(poses[:, 0], DAMPING), torch.ones_like(poses[:, 0], dtype=torch.bool)
+    for _ in range(steps):
         changes = derivatives(torch.stack([layers.paint, layers.mask], dim=1), poses, freedom)
         jacobian = layers.change(changes, seen)
         weight = layers.weight.sqrt()[:, None]
         jacobian, left = jacobian * weight[:, None], layers.left * weight
         tint = ((layers.mask * layers.paint)[:, None] * weight).expand_as(left)
-        if number < sharp:
-            jacobian, left, tint = (
-                torch.stack([blurred(each) for each in jacobian.unbind(1)], dim=1),
-                blurred(left),
-                blurred(tint),
-            )
         step = gauss_newton(jacobian.flatten(2), tint.flatten(2), left.flatten(1), damping)
         new = freedom.within(freedom.moved(poses, step), start)
         tried = _Look.of(pictures, new, seen, config, layers, robust)

@@ -76,12 +76,12 @@ class Proposer:
         painted, masks, background = variants.prototypes, variants.masks, bank.background
         shrunk = 2 if _smallest(masks) >= (HALVED if config.rounds == 1 else HALVED_FIRST) else 1
         if shrunk > 1:
-            small = [_shrunk(values[:, None], shrunk)[:, 0] for values in (painted * masks, masks)]
+            small = [smaller(values[:, None], shrunk)[:, 0] for values in (painted * masks, masks)]
             painted, masks = small[0] / small[1].clamp(min=1e-3), small[1]
             size = -(-size[0] // shrunk), -(-size[1] // shrunk)
-            seen = None if seen is None else (_shrunk(seen, shrunk) > 0.5).to(seen)
+            seen = None if seen is None else (smaller(seen, shrunk) > 0.5).to(seen)
             if background is not None and config.background == "still":
-                background = _shrunk(background[None], shrunk)[0]
+                background = smaller(background[None], shrunk)[0]
         masks = torch.where(masks > FAINT, masks, 0)
         stands_for, looks_like = _distinct(painted * masks, masks, P)
         distinct = PrototypeBank(painted[stands_for], masks[stands_for], background)
@@ -105,7 +105,7 @@ class Proposer:
         """Images and their own backgrounds in the size in which they are searched."""
         if self.shrunk == 1:
             return images, own
-        return _shrunk(images, self.shrunk), None if own is None else _shrunk(own, self.shrunk)
+        return smaller(images, self.shrunk), None if own is None else smaller(own, self.shrunk)
 
     def propose_behind(
         self,
@@ -153,8 +153,8 @@ class Proposer:
         if self.shrunk == 1:
             return images, own, clear
         # What is seen of a pixel in part is known no better than what is not seen.
-        clear = (_shrunk(clear, self.shrunk) > 0.99).to(clear)
-        return _shrunk(images, self.shrunk), _shrunk(own, self.shrunk), clear
+        clear = (smaller(clear, self.shrunk) > 0.99).to(clear)
+        return smaller(images, self.shrunk), smaller(own, self.shrunk), clear
 
     def _thinned(self, found: Peaks, peaks: int, most: int) -> PosedCandidates:
         """The best of places and poses that are next to each other, at most so many of an image."""
@@ -279,7 +279,7 @@ def _smallest(masks: Float[Tensor, "V h w"]) -> int:
     return int(sides.min()) if len(sides) else 0
 
 
-def _shrunk(pictures: Float[Tensor, "n C h w"], factor: int) -> Float[Tensor, "n C y x"]:
+def smaller(pictures: Float[Tensor, "n C h w"], factor: int) -> Float[Tensor, "n C y x"]:
     """Pictures in a smaller size, each pixel the mean of those that it stands for."""
     small: Tensor = avg_pool2d(pictures, factor, ceil_mode=True, count_include_pad=False)
     return small

@@ -34,7 +34,7 @@ from pcdnet.model.poses.instances import Instances
 from pcdnet.model.poses.polishing import polished, reach_of
 from pcdnet.model.poses.pose import MARGIN, pose_frame
 from pcdnet.model.poses.proposals import FAINT, Proposer, in_fewer_angles
-from pcdnet.model.poses.sketches import best_sketched
+from pcdnet.model.poses.sketches import Sketchbook
 from pcdnet.model.poses.sprites import posed_sprites
 from pcdnet.model.poses.variants import VariantSearch
 from pcdnet.model.selection import EMPTY, SelectionInput, replaced, select, subset
@@ -95,6 +95,13 @@ class PosedSearch:
     def instances(self, things: PosedCandidates) -> Instances:
         """Candidates as they are painted."""
         return Instances.of(things, self.plan.bank, self.frame, self.plan, self.core)
+
+    def visible(self, images: Tensor, clear: Float[Tensor, "B 1 H W"] | None) -> Float[Tensor, "B 1 H W"] | None:
+        """1 where something can be seen in images or parts of them; None stands for everywhere."""
+        whole = self.plan.seen if images.shape[-2:] == self.plan.geometry.image else None
+        if whole is None:
+            return clear
+        return whole.expand(len(images), -1, -1, -1) if clear is None else clear * whole
 
     def closely(self, contexts: Contexts) -> Proposer:
         """Where prototypes could be in parts of images."""
@@ -212,8 +219,6 @@ class Look:
         proposer = search.closely(contexts)
         seen = proposer.looked_through(contexts.shown, contexts.behind, contexts.clear)
         proposed = proposer.propose_near(*seen, contexts.place, SKETCHED)
-        rules = plan.bank, search.frame, search.config, proposer.shrunk, search.radius, INSTEAD
-        proposed = best_sketched(proposed, *seen, *rules)
         things = self.fitted(contexts.shown, contexts.behind, proposed, contexts.clear, certain=True)
         return contexts.in_images(things)
 
@@ -278,6 +283,10 @@ class Look:
             return things
         # A coarse pose fits best a pixel beside the place of the fine one.
         freedom = Freedom.of(config if certain else in_fewer_angles(config))
+        ground = search.plan.bank.behind(images[0])[None] if own is None else own
+        rules = search.plan.bank, config, search.frame, search.radius
+        book = Sketchbook.of(images, ground, search.visible(images, clear), *rules)
+        things = book.best(things, freedom, INSTEAD if certain else None, robust=not certain)
         pictures = torch.stack([search.plan.bank.prototypes, search.plan.bank.masks], dim=1)[things.prototype]
         seen = search.seen(images, own, things, clear)
         how = seen, config, freedom

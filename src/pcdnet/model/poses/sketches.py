@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -20,86 +21,99 @@ from pcdnet.model.geometry import Geometry
 from pcdnet.model.poses.candidates import PosedCandidates
 from pcdnet.model.poses.fitting import Freedom, Seen, fits
 from pcdnet.model.poses.pose import ANGLE, DOWN, MARGIN, MIRRORED, RIGHT, SCALE
+from pcdnet.model.poses.proposals import smaller
 from pcdnet.model.windows import Windows, canvas
 
 ALIKE = 0.75
 """Small pixels by which no part of a candidate is moved from where the same one is that began in another pose."""
+FACTOR = 2
+"""How much smaller the pictures are."""
 STEPS = 4
 """In which each is fitted."""
 
 
-@torch.no_grad()
-def best_sketched(
-    things: PosedCandidates,
-    shown: Float[Tensor, "n C h w"],
-    behind: Float[Tensor, "n C h w"],
-    clear: Float[Tensor, "n 1 h w"],
-    bank: PrototypeBank,
-    frame: tuple[int, int],
-    config: ModelConfig,
-    factor: int,
-    radius: float,
-    most: int,
-) -> PosedCandidates:
-    """Of the candidates of each picture those that explain most of it, at most so many, in the poses that fit best.
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketchbook:
+    """Pictures in a smaller size, and what candidates are sketched by."""
 
-    Pictures are smaller by a factor than those in which the candidates lie, in frames of posed objects; `radius` is how
-    far prototypes are seen from the middle of theirs.
-    """
-    if len(things) == 0:
-        return things
-    size, freedom = (shown.shape[-2], shown.shape[-1]), Freedom.of(config)
-    low, high = freedom.ends
-    small = dataclasses.replace(freedom, ends=(low / factor, high / factor))
-    side = 2 * (math.ceil(radius * high / factor) + MARGIN) + 1
-    geometry = Geometry.touching(size, (side, side))
-    pose, first = things.pose.clone(), []
-    for place, each, outer in ((things.row, DOWN, frame[0]), (things.column, RIGHT, frame[1])):
-        exact = _smaller(place + (outer - 1) / 2 + pose[:, each], factor) - (side - 1) / 2
-        (pad, count) = geometry.padding[0], geometry.positions[each - DOWN]
-        first.append(exact.round().long().clamp(-pad, count - pad - 1))
-        pose[:, each] = exact - first[-1]
-    pose[:, SCALE] /= factor
-    where = Windows(geometry, things.image, *first)
-    parts = [where.cut(canvas(each, geometry)).permute(0, 3, 1, 2) for each in (shown, behind, clear)]
-    pictures = _softened(torch.stack([bank.prototypes, bank.masks], dim=1), factor)[things.prototype]
-    seen = Seen(parts[0], parts[1], parts[2][:, 0], radius + factor - 1)
-    pose, gains = fits(pictures, pose, seen, config, small, STEPS, robust=False)
-    places = torch.stack([first[0] + pose[:, DOWN], first[1] + pose[:, RIGHT]], dim=1)
-    kept = _best(gains, things, pose, places, radius, most)
-    pose, things = pose[kept], things.part(kept)
-    made = pose.clone()
-    made[:, SCALE] = (pose[:, SCALE] * factor).clamp(low, high)
-    for each, place, outer, top in ((DOWN, things.row, frame[0], first[0]), (RIGHT, things.column, frame[1], first[1])):
-        middle = _larger(top[kept] + (side - 1) / 2 + pose[:, each], factor)
-        made[:, each] = middle - (outer - 1) / 2 - place
-    return dataclasses.replace(things, pose=made).settled(subpixel=True)
+    shown: Float[Tensor, "n C h w"]
+    behind: Float[Tensor, "b C h w"]
+    clear: Float[Tensor, "n 1 h w"]
+    """1 where something can be seen, 0 elsewhere."""
+    bank: PrototypeBank
+    config: ModelConfig
+    frame: tuple[int, int]
+    """Height and width of the frames of posed objects, in full size."""
+    radius: float
+    """How far prototypes are seen from the middle of theirs."""
 
+    @torch.no_grad()
+    def best(
+        self, things: PosedCandidates, freedom: Freedom, most: int | None = None, *, robust: bool = False
+    ) -> PosedCandidates:
+        """Of the candidates of each picture those that explain most of it, at most so many, as they fit best.
 
-def _smaller(place: Tensor, factor: int) -> Tensor:
-    """A place in a picture that is smaller by a factor."""
-    return (place + 0.5) / factor - 0.5
+        Those that come to one pose count as one.
+        """
+        if len(things) == 0:
+            return things
+        (low, high), size = freedom.ends, (self.shown.shape[-2], self.shown.shape[-1])
+        small = dataclasses.replace(freedom, ends=(low / FACTOR, high / FACTOR))
+        side = 2 * (math.ceil(self.radius * high / FACTOR) + MARGIN) + 1
+        geometry = Geometry.touching(size, (side, side))
+        pose, first = things.pose.clone(), []
+        for axis, each in enumerate((DOWN, RIGHT)):
+            middle = (things.row, things.column)[axis] + (self.frame[axis] - 1) / 2 + pose[:, each]
+            exact = (middle + 0.5) / FACTOR - 0.5 - (side - 1) / 2
+            first.append(exact.round().long().clamp(1 - side, size[axis] - 1))
+            pose[:, each] = exact - first[axis]
+        pose[:, SCALE] /= FACTOR
+        how = self.seen(things, geometry, first), self.config, small, STEPS
+        pose, gains = fits(self.pictures()[things.prototype], pose, *how, robust=robust)
+        places = torch.stack([first[0] + pose[:, DOWN], first[1] + pose[:, RIGHT]], dim=1)
+        kept = _best(gains, things, pose, places, self.radius, most)
+        pose, places, things = pose[kept], places[kept], things.part(kept)
+        pose[:, SCALE] = (pose[:, SCALE] * FACTOR).clamp(low, high)
+        for axis, each in enumerate((DOWN, RIGHT)):
+            middle = (places[:, axis] + (side - 1) / 2 + 0.5) * FACTOR - 0.5
+            pose[:, each] = middle - (self.frame[axis] - 1) / 2 - (things.row, things.column)[axis]
+        return dataclasses.replace(things, pose=pose).settled(subpixel=True)
 
+    def seen(self, things: PosedCandidates, geometry: Geometry, first: list[Tensor]) -> Seen:
+        """What is seen in the frames of candidates, and what is behind them there."""
+        where = Windows(geometry, things.image, *first)
+        ground = where if len(self.behind) > 1 else dataclasses.replace(where, image=torch.zeros_like(things.image))
+        shown, inside = (where.cut(canvas(each, geometry)).permute(0, 3, 1, 2) for each in (self.shown, self.clear))
+        behind = ground.cut(canvas(self.behind, geometry)).permute(0, 3, 1, 2)
+        return Seen(shown, behind, inside[:, 0], self.radius + FACTOR - 1)
 
-def _larger(place: Tensor, factor: int) -> Tensor:
-    """The place in the larger picture again."""
-    return (place + 0.5) * factor - 0.5
+    def pictures(self) -> Float[Tensor, "P 2 h w"]:
+        """Prototypes and masks as soft as they are in small pictures, in their own size."""
+        slope = torch.arange(1, 2 * FACTOR, device=self.bank.masks.device).to(self.bank.masks)
+        slope = torch.minimum(slope, 2 * FACTOR - slope) / FACTOR**2
+        both = torch.stack([self.bank.prototypes * self.bank.masks, self.bank.masks], dim=1)
+        kernel = (slope[:, None] * slope).expand(2, 1, -1, -1)
+        paint, masks = conv2d(both, kernel, padding=FACTOR - 1, groups=2).unbind(1)
+        return torch.stack([paint / masks.clamp(min=1e-3), masks], dim=1)
 
-
-def _softened(pictures: Float[Tensor, "P 2 h w"], factor: int) -> Float[Tensor, "P 2 h w"]:
-    """Prototypes and masks as soft as they are in small pictures, in their own size."""
-    if factor == 1:
-        return pictures
-    paint, masks = pictures.unbind(1)
-    slope = torch.arange(1, 2 * factor, device=pictures.device).to(pictures)
-    slope = torch.minimum(slope, 2 * factor - slope) / factor**2
-    kernel = (slope[:, None] * slope)[None, None]
-    soft, opaque = (conv2d(each[:, None], kernel, padding=factor - 1)[:, 0] for each in (paint * masks, masks))
-    return torch.stack([soft / opaque.clamp(min=1e-3), opaque], dim=1)
+    @staticmethod
+    def of(
+        shown: Float[Tensor, "n C H W"],
+        behind: Float[Tensor, "b C H W"],
+        clear: Float[Tensor, "n 1 H W"] | None,
+        bank: PrototypeBank,
+        config: ModelConfig,
+        frame: tuple[int, int],
+        radius: float,
+    ) -> Sketchbook:
+        """Of pictures in full size."""
+        clear = torch.ones_like(shown[:, :1]) if clear is None else clear
+        whole = (smaller(clear, FACTOR) > 0.99).to(clear)  # what is seen in part is known no better than what is not
+        return Sketchbook(smaller(shown, FACTOR), smaller(behind, FACTOR), whole, bank, config, frame, radius)
 
 
 def _best(
-    gains: Float[Tensor, "n"], things: PosedCandidates, pose: Float[Tensor, "n 5"], places: Tensor, radius: float, most: int
+    gains: Float[Tensor, "n"], things: PosedCandidates, pose: Float[Tensor, "n 5"], places: Tensor, radius: float, most: int | None
 ) -> Tensor:
     """The numbers of the best of each picture, in the order of pictures; of those that came to one pose the best."""
     order = gains.argsort(descending=True, stable=True)
@@ -116,6 +130,6 @@ def _best(
     alike = (kind[:, :, None] == kind[:, None]) & (turned < ALIKE)
     alike &= ((moved[:, :, None] - moved[:, None]).abs() < ALIKE).all(-1)
     kept = (table >= 0) & ~alike.tril(-1).any(-1)
-    kept &= kept.cumsum(1) <= most
+    kept &= most is None or kept.cumsum(1) <= most
     chosen: Tensor = table[kept]
     return chosen
