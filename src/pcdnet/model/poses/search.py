@@ -40,7 +40,7 @@ from pcdnet.model.poses.variants import VariantSearch
 from pcdnet.model.selection import EMPTY, SelectionInput, replaced, select, subset
 from pcdnet.model.windows import Windows, canvas, inside_of, window_sums
 
-FITS, POLISHES = 6, 6
+FITS, POLISHES = 3, 6
 """Steps in which candidates are fitted one by one, and the chosen objects together."""
 IN_TRAINING = 3
 """The same for candidates in training, where the next step sees them again."""
