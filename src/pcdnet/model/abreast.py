@@ -14,7 +14,8 @@ from typing import TypeVar
 
 import torch
 
-Part, Result = TypeVar("Part"), TypeVar("Result")
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 
 
 def abreast(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:

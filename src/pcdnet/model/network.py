@@ -20,9 +20,9 @@ from pcdnet.data.pictures import read_picture
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.kinds import Kinds
+from pcdnet.model.abreast import abreast
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.batch import to_batch
-from pcdnet.model.abreast import abreast
 from pcdnet.model.engine import Engine, Layers
 from pcdnet.model.poses.pose import ANGLE, MIRRORED, SCALE
 from pcdnet.model.poses.sprites import upright_positions
@@ -320,9 +320,7 @@ class PCDNet(Engine):
         """How many images are explained together."""
         return POSED_CHUNK if self.config.posed else CHUNK
 
-    def _chunks(
-        self, images: Iterable[str | Path | ArrayLike]
-    ) -> Iterator[tuple[NDArray[np.generic], Sequence[str]]]:
+    def _chunks(self, images: Iterable[str | Path | ArrayLike]) -> Iterator[tuple[NDArray[np.generic], Sequence[str]]]:
         """Neighbours of one size together, with their names."""
         for _, alike in groupby(map(self._pixels, images), key=lambda pair: (pair[0].shape, pair[0].dtype)):
             while chunk := list(islice(alike, self._chunk)):

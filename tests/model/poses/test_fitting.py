@@ -15,7 +15,6 @@ from pcdnet.model.compiled import reference
 from pcdnet.model.poses.fitting import Freedom, Seen, derivatives, fitted
 from pcdnet.model.poses.pose import ANGLE, DOWN, MIRRORED, RIGHT, SCALE
 from pcdnet.model.poses.resampling import resampled
-from pcdnet.model.poses.search import FITS
 from tests.model.poses.smooth import looks, smooth_pictures
 
 CONFIG = ModelConfig(
@@ -29,6 +28,8 @@ CONFIG = ModelConfig(
 )
 FULL = Freedom.of(CONFIG)
 BOX = (31, 31)
+FITS = 6
+"""Steps; the search begins nearer, and needs fewer."""
 
 
 @pytest.fixture(params=["compiled", "reference"])

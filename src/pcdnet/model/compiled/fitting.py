@@ -115,9 +115,7 @@ def _fit(
             still = hardly(pose, new, radius, numbers[15])
             resample(picture, new, radius, edge, tried)
             weighted_colour(here, ground, tried, new, numbers, weight, new_colour)
-            new_cost = look(
-                here, ground, clear, bare, edge, tried, new, radius, new_colour, scale, robust, new_weight
-            )
+            new_cost = look(here, ground, clear, bare, edge, tried, new, radius, new_colour, scale, robust, new_weight)
             if new_cost < cost:
                 pose[:], colour[:], cost = new, new_colour, new_cost
                 sprite, tried, weight, new_weight = tried, sprite, new_weight, weight
@@ -294,7 +292,7 @@ def contrast(behind: Array, inside: Array, sprite: Array, pose: Array, numbers: 
 def uncover(
     shown: Array, behind: Array, inside: Array, edge: tuple[int, int], scale: float, robust: bool, bare: Array
 ) -> Any:
-    """What is left of the error where nothing is painted, and how much each pixel counts there; the sum of the former."""
+    """What is left of the error where nothing is painted, its sum, and how much each pixel counts there."""
     (C, Y, X), total = shown.shape, 0.0
     for i in range(edge[0], Y - edge[0]):
         for j in range(edge[1], X - edge[1]):

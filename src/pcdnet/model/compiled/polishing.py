@@ -13,7 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcdnet.model.compiled import compiled, share
-from pcdnet.model.compiled.fitting import ANGLE, DOWN, MIRRORED, RIGHT, SCALE, TINY, between_pixels, hardly, solve, within
+from pcdnet.model.compiled.arranging import overlap
+from pcdnet.model.compiled.fitting import (
+    ANGLE,
+    DOWN,
+    MIRRORED,
+    RIGHT,
+    SCALE,
+    TINY,
+    between_pixels,
+    hardly,
+    solve,
+    within,
+)
 from pcdnet.model.compiled.problem import Array
 
 STILL = 0.003
@@ -59,15 +71,15 @@ def polish(
     things: tuple[Array, Array, Array, Array, Array],
     frame: tuple[int, int],
     rules: Rules,
-) -> tuple[Array, Array, Array]:
-    """Poses, colours, and the error that is left of every image.
+) -> tuple[Array, Array]:
+    """Poses and colours.
 
     Images are (B C H W), with what is behind their objects and what is seen of them (H W). The bank is prototypes with
     their masks (P 2 h w); things are prototypes (B N), negative where there is none, rows and columns of frames, poses
     (B N 5) and colours (B N C). Poses may have moved by more than a pixel.
     """
     prototype, row, column, pose, colour = things
-    poses, colours, left = pose.copy(), colour.copy(), np.zeros(len(pose), np.float64)
+    poses, colours = pose.copy(), colour.copy()
     free = np.array(rules.free, np.int64)
     # As `fitting.within` has them: it reads the first seven.
     numbers = np.array([*rules.numbers, *rules.damping, rules.radius], np.float64)
@@ -77,12 +89,10 @@ def polish(
 
     def work(first: int, last: int) -> None:
         ends, places = (first, last), (prototype, row, column)
-        _polish(
-            ends, images, bank, places, frame, size, poses, colours, left, free, numbers, rules.steps, rules.coloured
-        )
+        _polish(ends, images, bank, places, frame, size, poses, colours, free, numbers, rules.steps, rules.coloured)
 
     share(work, len(poses))
-    return poses, colours, left
+    return poses, colours
 
 
 @compiled
@@ -95,7 +105,6 @@ def _polish(
     size: tuple[int, int],
     poses: Array,
     colours: Array,
-    left: Array,
     free: Array,
     numbers: Array,
     steps: int,
@@ -157,19 +166,12 @@ def _polish(
                     damping[n] *= numbers[10]
                     if not still[n]:
                         for m in range(N):
-                            still[m] = still[m] and not touching(things.box[n], things.box[m])
+                            still[m] = still[m] and not overlap(things.box[n], things.box[m])
                 else:
                     damping[n] *= numbers[11]
                     still[n] = hardly(things.pose[n], new, numbers[12], STILL)
             if not moving:
                 break
-        left[b] = whole_error(picture, ground, seen, things)
-
-
-@compiled
-def touching(one: Array, other: Array) -> Any:
-    """Whether two boxes share a pixel."""
-    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
 
 
 @compiled
@@ -211,7 +213,7 @@ def around(things: Any, ground: Array, seen: Array, n: int, front: Array, throug
                 front[c, i, j], under[c, i, j] = 0, ground[c, y, x]
     for m in range(n):
         mine = things.box[m]
-        if things.prototype[m] < 0 or not touching(box, mine):
+        if things.prototype[m] < 0 or not overlap(box, mine):
             continue
         for y in range(max(box[0], mine[0]), min(box[1], mine[1])):
             for x in range(max(box[2], mine[2]), min(box[3], mine[3])):
@@ -225,7 +227,7 @@ def around(things: Any, ground: Array, seen: Array, n: int, front: Array, throug
                 through[i, j] *= 1 - mask
     for m in range(len(things.prototype) - 1, n, -1):
         mine = things.box[m]
-        if things.prototype[m] < 0 or not touching(box, mine):
+        if things.prototype[m] < 0 or not overlap(box, mine):
             continue
         for y in range(max(box[0], mine[0]), min(box[1], mine[1])):
             for x in range(max(box[2], mine[2]), min(box[3], mine[3])):
@@ -270,28 +272,6 @@ def error_of(
             for c in range(len(colour)):
                 shown = under[c, i, j] + mask * (colour[c] * paint - under[c, i, j])
                 total += (picture[c, box[0] + i, box[2] + j] - front[c, i, j] - clear * shown) ** 2
-    return total
-
-
-@compiled
-def whole_error(picture: Array, ground: Array, seen: Array, things: Any) -> Any:
-    """The squared error that is left in an image."""
-    C, H, W = picture.shape
-    made = ground.copy()
-    for n in range(len(things.prototype) - 1, -1, -1):
-        box = things.box[n]
-        if things.prototype[n] < 0:
-            continue
-        for y in range(box[0], box[1]):
-            for x in range(box[2], box[3]):
-                paint, mask = things.sprite[n, 0, y - box[0], x - box[2]], things.sprite[n, 1, y - box[0], x - box[2]]
-                for c in range(C):
-                    made[c, y, x] += mask * (things.colour[n, c] * paint - made[c, y, x])
-    total = 0.0
-    for c in range(C):
-        for y in range(H):
-            for x in range(W):
-                total += (picture[c, y, x] - seen[y, x] * made[c, y, x]) ** 2
     return total
 
 

@@ -30,7 +30,7 @@ class PosedCandidates:
     def __len__(self) -> int:
         return len(self.image)
 
-    def part(self, which: Int[Tensor, "m"] | Bool[Tensor, "n"]) -> PosedCandidates:
+    def part(self, which: Int[Tensor, "m"] | Bool[Tensor, "n"] | slice) -> PosedCandidates:
         """Some of them."""
         return PosedCandidates(*(getattr(self, field.name)[which] for field in dataclasses.fields(PosedCandidates)))
 

@@ -13,7 +13,6 @@ from pcdnet.model.peaks import Some
 from pcdnet.model.plan import SearchPlan
 from pcdnet.model.posed import frame_corner
 from pcdnet.model.poses.candidates import PosedCandidates
-from pcdnet.model.poses.instances import Instances
 from pcdnet.model.poses.pose import ANGLE, DOWN, MIRRORED, RIGHT, SCALE
 from pcdnet.model.poses.search import Look, PosedSearch
 from pcdnet.model.selection import SelectionInput
@@ -152,10 +151,9 @@ def proposed_candidacy(
 def fitted_candidacy(
     look: Look, image: Float[Tensor, "1 C H W"], own: Tensor | None, things: PosedCandidates
 ) -> Candidacy:
-    """Proposals as the candidates that they become by fitting, of which each makes two."""
-    fitted = look.fitted(image, own, things)
-    origin = [PoseValues.of(pose) for pose in things.pose]
-    proposed = [origin[n % len(things)] for n in range(len(fitted))]
+    """Proposals as the candidates that they become by fitting: each makes two, but for those that become the same."""
+    fitted, origin = look.fitted_from(image, own, things)
+    proposed = [PoseValues.of(pose) for pose in things.pose[origin]]
     return _candidacy(look, image, own, fitted, None, proposed)
 
 

@@ -91,7 +91,7 @@ def _compiled(
     places = as_array(found.prototype), as_array(found.row), as_array(found.column)
     things = *places, as_array(found.pose), as_array(found.colour)
     made = loops.polish((as_array(images), as_array(behind), as_array(shown)), pictures, things, frame, rules)
-    pose, colour, _ = map(torch.from_numpy, made)
+    pose, colour = map(torch.from_numpy, made)
     return _settled(dataclasses.replace(found, pose=pose, colour=colour), subpixel=config.subpixel)
 
 

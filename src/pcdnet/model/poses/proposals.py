@@ -135,9 +135,8 @@ class Proposer:
         corner = self.corner.double().mean(0).round().long() + places.new_tensor(self.plan.geometry.padding)
         near = places.div(self.shrunk, rounding_mode="floor") + corner
         parts = 1 + self.config.mirror, self.config.scales, self.config.rotations  # as coarse poses are numbered
-        height, row, column = (
-            self._by_variant(values).unflatten(-1, parts) for values in peaks_near(self.plan, images, own, clear, near)
-        )
+        found = peaks_near(self.plan, images, own, clear, near)
+        height, row, column = (self._by_variant(values).view(len(images), -1, *parts) for values in found)
         height, size = height.max(3)
         row, column = (values.gather(3, size[..., None, :])[..., 0, :] for values in (row, column))
         mirrored, angle = (torch.arange(parts[axis], device=size.device) for axis in (0, 2))

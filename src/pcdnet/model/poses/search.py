@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import max_pool2d
 
@@ -41,9 +41,7 @@ from pcdnet.model.selection import EMPTY, SelectionInput, replaced, select, subs
 from pcdnet.model.windows import Windows, canvas, inside_of, window_sums
 
 FITS, POLISHES = 3, 6
-"""Steps in which candidates are fitted one by one, and the chosen objects together."""
-IN_TRAINING = 3
-"""The same for candidates in training, where the next step sees them again."""
+"""Steps in which candidates are fitted one by one, after they were sketched, and the chosen objects together."""
 REVALUED = 2
 """How often objects that do not pay are left out and the others valued anew."""
 SKETCHED, INSTEAD, INSTEAD_FITS = 32, 6, 6
@@ -278,34 +276,45 @@ class Look:
 
         If that is `certain`, nothing else lies over them there, and all that does not fit is theirs.
         """
+        return self.fitted_from(images, own, things, clear, certain=certain)[0]
+
+    def fitted_from(
+        self,
+        images: Tensor,
+        own: Tensor | None,
+        things: PosedCandidates,
+        clear: Tensor | None = None,
+        *,
+        certain: bool = False,
+    ) -> tuple[PosedCandidates, Int[Tensor, "n"]]:
+        """The same, and from which of the things each of them came."""
         search, config = self.search, self.search.config
         if len(things) == 0:
-            return things
+            return things, things.image
         # A coarse pose fits best a pixel beside the place of the fine one.
         freedom = Freedom.of(config if certain else in_fewer_angles(config))
         ground = search.plan.bank.behind(images[0])[None] if own is None else own
         rules = search.plan.bank, config, search.frame, search.radius
         book = Sketchbook.of(images, ground, search.visible(images, clear), *rules)
-        things = book.best(things, freedom, INSTEAD if certain else None, robust=not certain)
+        things, origin = book.best(things, freedom, INSTEAD if certain else None, robust=not certain)
         pictures = torch.stack([search.plan.bank.prototypes, search.plan.bank.masks], dim=1)[things.prototype]
-        seen = search.seen(images, own, things, clear)
-        how = seen, config, freedom
+        how = search.seen(images, own, things, clear), config, freedom
         if certain:
             plain = fitted(pictures, things.pose, *how, INSTEAD_FITS, robust=False)
             settled = dataclasses.replace(things, pose=plain).settled(subpixel=config.subpixel)
         else:
-            steps = IN_TRAINING if self.training else FITS
-            robust = fitted(pictures, things.pose, *how, steps, robust=True)
-            plain = fitted(pictures, robust, *how, (steps + 1) // 2, robust=False)
+            robust = fitted(pictures, things.pose, *how, FITS, robust=True)
+            plain = fitted(pictures, robust, *how, (FITS + 1) // 2, robust=False)
             settled = dataclasses.replace(things, pose=plain).settled(subpixel=config.subpixel)
             if not self.training:  # there the next step sees them again
                 settled = dataclasses.replace(things, pose=robust).settled(subpixel=config.subpixel).and_(settled)
+        origin = origin.repeat(len(settled) // len(things))
         if config.subpixel:
-            return settled
+            return settled, origin
         # Where positions are whole, angles and sizes are fitted once more there.
         rest, seen = Freedom.of(config, moving=False), search.seen(images, own, settled, clear)
         again = pictures.repeat(len(settled) // len(things), 1, 1, 1), settled.pose, seen, config, rest, 2
-        return dataclasses.replace(settled, pose=fitted(*again, robust=False))
+        return dataclasses.replace(settled, pose=fitted(*again, robust=False)), origin
 
     def arranged(
         self, images: Tensor, own: Tensor | None, things: PosedCandidates, found: Placement | None = None

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import conv2d
 
@@ -50,13 +50,13 @@ class Sketchbook:
     @torch.no_grad()
     def best(
         self, things: PosedCandidates, freedom: Freedom, most: int | None = None, *, robust: bool = False
-    ) -> PosedCandidates:
+    ) -> tuple[PosedCandidates, Int[Tensor, "m"]]:
         """Of the candidates of each picture those that explain most of it, at most so many, as they fit best.
 
-        Those that come to one pose count as one.
+        Those that come to one pose count as one. Of each its number among the candidates is returned, too.
         """
         if len(things) == 0:
-            return things
+            return things, things.image
         (low, high), size = freedom.ends, (self.shown.shape[-2], self.shown.shape[-1])
         small = dataclasses.replace(freedom, ends=(low / FACTOR, high / FACTOR))
         side = 2 * (math.ceil(self.radius * high / FACTOR) + MARGIN) + 1
@@ -77,7 +77,7 @@ class Sketchbook:
         for axis, each in enumerate((DOWN, RIGHT)):
             middle = (places[:, axis] + (side - 1) / 2 + 0.5) * FACTOR - 0.5
             pose[:, each] = middle - (self.frame[axis] - 1) / 2 - (things.row, things.column)[axis]
-        return dataclasses.replace(things, pose=pose).settled(subpixel=True)
+        return dataclasses.replace(things, pose=pose).settled(subpixel=True), kept
 
     def seen(self, things: PosedCandidates, geometry: Geometry, first: list[Tensor]) -> Seen:
         """What is seen in the frames of candidates, and what is behind them there."""
@@ -113,13 +113,19 @@ class Sketchbook:
 
 
 def _best(
-    gains: Float[Tensor, "n"], things: PosedCandidates, pose: Float[Tensor, "n 5"], places: Tensor, radius: float, most: int | None
-) -> Tensor:
+    gains: Float[Tensor, "n"],
+    things: PosedCandidates,
+    pose: Float[Tensor, "n 5"],
+    places: Float[Tensor, "n 2"],
+    radius: float,
+    most: int | None,
+) -> Int[Tensor, "m"]:
     """The numbers of the best of each picture, in the order of pictures; of those that came to one pose the best."""
     order = gains.argsort(descending=True, stable=True)
     order = order[things.image[order].argsort(stable=True)]
     image = things.image[order]
-    nth = torch.arange(len(order), device=order.device) - torch.searchsorted(image, image)  # from where a picture's begin
+    begin = torch.searchsorted(image, image)  # where those of each picture do
+    nth = torch.arange(len(order), device=order.device) - begin
     table = order.new_full((int(image[-1]) + 1, int(nth.max()) + 1), -1)
     table[image, nth] = order
     known = table.clamp(min=0)
