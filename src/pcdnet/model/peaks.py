@@ -11,6 +11,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
+from pcdnet.model.compiled import usable
+from pcdnet.model.compiled.problem import as_array
 from pcdnet.model.geometry import Geometry
 
 CACHE_BYTES = 1 << 20
@@ -163,6 +165,12 @@ def highest(
 
 def _hidden(row: Int[Tensor, "*batch n"], column: Int[Tensor, "*batch n"], reach: int) -> Bool[Tensor, "*batch n"]:
     """Which of some places, the highest first, are near one that comes before; compared some at a time."""
+    if usable(row):
+        from pcdnet.model.compiled import peaks as loops
+
+        groups = (as_array(places.reshape(-1, row.shape[-1])) for places in (row, column))
+        found = loops.hidden(*groups, reach)
+        return torch.from_numpy(found).view(row.shape)
     count = row.shape[-1]
     step, parts = max(1, COMPARED // max(1, row.numel())), []
     for start in range(0, count, step):
