@@ -6,7 +6,7 @@ Many small operations, one after the other, leave most threads idle, however man
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import chain, islice
@@ -18,7 +18,7 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-def abreast(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
+def abreast(work: Callable[[Part], Result], parts: Iterable[Part]) -> Generator[Result, None, None]:
     """The results in the order of the parts, as many of which are worked on at a time as torch has threads.
 
     Few parts are taken before there is a thread for them. A single one is worked on by all threads together.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from pcdnet.config import ModelConfig
 from pcdnet.errors import PcdnetError, Setting
+from pcdnet.model.abreast import Part, Result, abreast
 from pcdnet.model.background import backgrounds
 from pcdnet.model.background.flicker import steady
 from pcdnet.model.bank import PrototypeBank, soft_clamp
@@ -246,6 +248,14 @@ class Engine(nn.Module):
     def tile_plan(self, size: tuple[int, int], config: ModelConfig) -> SearchPlan:
         """How tiles of large pictures are searched; `config` has limits that follow their size."""
         return self._tile_plans.get(self.weights(), size, config)
+
+    def each(self, work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
+        """What is done for each of some parts, in their order; side by side where threads have nothing else to share.
+
+        Objects in poses are searched for by many small operations.
+        """
+        side_by_side = self.config.posed and self.prototypes.device.type == "cpu"
+        return abreast(work, parts) if side_by_side else map(work, parts)
 
     @torch.no_grad()
     def search(

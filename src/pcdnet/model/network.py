@@ -20,7 +20,6 @@ from pcdnet.data.pictures import read_picture
 from pcdnet.decomposition import Decomposition
 from pcdnet.errors import PcdnetError, Setting
 from pcdnet.kinds import Kinds
-from pcdnet.model.abreast import abreast
 from pcdnet.model.bank import PrototypeBank
 from pcdnet.model.batch import to_batch
 from pcdnet.model.engine import Engine, Layers
@@ -336,8 +335,7 @@ class PCDNet(Engine):
             images, names = chunk
             return self._decompose(images, names[: len(images)], refined, backgrounds=backgrounds)
 
-        side_by_side = self.config.posed and self.prototypes.device.type == "cpu"
-        for results in (abreast if side_by_side else map)(found, chunks):
+        for results in self.each(found, chunks):
             yield from results
 
     def _pixels(self, image: str | Path | ArrayLike) -> tuple[NDArray[np.generic], str]:

@@ -168,8 +168,8 @@ def _hidden(row: Int[Tensor, "*batch n"], column: Int[Tensor, "*batch n"], reach
     if usable(row):
         from pcdnet.model.compiled import peaks as loops
 
-        groups = (as_array(places.reshape(-1, row.shape[-1])) for places in (row, column))
-        found = loops.hidden(*groups, reach)
+        rows, columns = (as_array(places.reshape(-1, row.shape[-1])) for places in (row, column))
+        found = loops.hidden(rows, columns, reach)
         return torch.from_numpy(found).view(row.shape)
     count = row.shape[-1]
     step, parts = max(1, COMPARED // max(1, row.numel())), []

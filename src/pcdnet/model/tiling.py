@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import numpy as np
 import torch
@@ -221,12 +222,17 @@ class _Whole:
         posed = self.plan.config.posed
         found, count = Found.room(len(corners) * self.tiling.config.max_objects, C, posed=posed), 0
         at_once = max(1, AT_ONCE // (h * w))
-        for start in range(0, len(corners), at_once):
+
+        def search(start: int) -> Any:
             some = corners[start : start + at_once]
             images = self.parts(some, (h, w))
             own = None if surface is None else torch.stack([surface.picture(*corner, (h, w)) for corner in some])
-            where = self.engine.search(images, own, self.plan, refined=refined).on_host()
-            for b, corner in enumerate(some):
+            with torch.inference_mode():
+                return self.engine.search(images, own, self.plan, refined=refined).on_host()
+
+        starts = range(0, len(corners), at_once)
+        for start, where in zip(starts, self.engine.each(search, starts), strict=True):
+            for b, corner in enumerate(corners[start : start + at_once]):
                 n = int(where.exists[b].sum())
                 place = slice(count, count + n)
                 found.prototype[place] = where.prototype[b, :n].numpy()
