@@ -73,11 +73,13 @@ class ModelConfig:
     and prototypes that paint next to nothing yet can learn."""
     restarts: int = 6
     """How many objects of an image that greedy selection explains badly are tried to do without, and then how many
-    rivals are tried to put in front of them; 0 turns refinement off."""
+    rivals are tried to put in front of them; 0 turns refinement off. Where poses are fitted it plays no part."""
     rounds: int = 1
-    """How often places are proposed: from the second time on, for what is left over, which finds small things."""
+    """How often places are proposed: from the second time on, for what is left over, which finds small things. Where
+    poses are fitted, every object is looked for anew then."""
     depth_order: bool = True
-    """Whether the pixels that objects share decide which is in front; otherwise it is the one that was found first."""
+    """Whether the pixels that objects share decide which is in front; otherwise it is the one that was found first.
+    Where poses are fitted it plays no part."""
     overhang: float = 0.5
     """How much of the smallest frame that holds every object may lie outside the image, as a share of its sides."""
     max_colour: float = 1.5

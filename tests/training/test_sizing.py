@@ -36,7 +36,7 @@ def middle(model: PCDNet, images: np.ndarray) -> float:
 
 def test_prototypes_that_are_too_large_become_smaller() -> None:
     images = np.asarray(multi_dsprites.generate(48, seed=3).images)
-    model = model_of(1.15)
+    model = model_of(1.3)
     low, high = model.config.scale_range
     wanted, before = (low * high) ** 0.5, middle(model, images)
     areas = model.masks.detach().sum((1, 2))

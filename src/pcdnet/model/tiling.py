@@ -39,8 +39,8 @@ REACH = 1.5
 objects that overlap what is misread reach one further."""
 MOST_PEAKS = 128
 """Tiles are smaller where more peaks of a prototype would have to be compared with each other."""
-AT_ONCE = 1 << 20
-"""Pixels of the tiles that are searched together."""
+AT_ONCE, POSED_AT_ONCE = 1 << 20, 1 << 17
+"""Pixels of the tiles that are searched together; where objects lie in poses, several such batches side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ class _Whole:
         # Room for all is taken at once: many small results would keep large ones' memory from being used again.
         posed = self.plan.config.posed
         found, count = Found.room(len(corners) * self.tiling.config.max_objects, C, posed=posed), 0
-        at_once = max(1, AT_ONCE // (h * w))
+        at_once = max(1, (POSED_AT_ONCE if self.plan.config.posed else AT_ONCE) // (h * w))
 
         def search(start: int) -> Any:
             some = corners[start : start + at_once]
