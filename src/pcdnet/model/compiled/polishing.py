@@ -28,7 +28,7 @@ from pcdnet.model.compiled.fitting import (
 )
 from pcdnet.model.compiled.problem import Array
 
-STILL = 0.003
+STILL = 0.01
 """Pixels by which a step moves no part of an object that hardly moves any more."""
 SLACK = 2
 """Pixels beyond the reach of an object in which a step is judged."""

@@ -35,7 +35,7 @@ NEAR = 0.25
 """Places that differ by this share of the shorter side of a frame are one place."""
 RIVAL = 0.6
 """Of all that is proposed at one place, what reduces the error by less than this share of the best is left out."""
-CHOICES = 6
+CHOICES = 4
 """Candidates of an image that are fitted, for each object that it may hold."""
 FEWEST_ANGLES = 8
 """In which whole images are searched, where objects may lie at any angle."""

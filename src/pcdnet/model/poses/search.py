@@ -187,8 +187,10 @@ class Look:
         changed = torch.ones_like(found.exists[:, 0])
         for look in self.anew, self.behind, self.before, self.anew, self.anew:
             painted = self.paint(images, own, found)
+            doubtful = found.exists
             if look == self.anew:
-                here = changed & self.in_doubt(images, found, painted).any(1)
+                doubtful = self.in_doubt(images, found, painted)
+                here = changed & doubtful.any(1)
                 changed = torch.zeros_like(changed)
             else:
                 frame = self.search.plan.geometry.frame
@@ -198,20 +200,19 @@ class Look:
             if len(image) == 0:
                 continue
             shown, mine, some = images[image], None if own is None else own[image], subset(found, image)
-            more = look(shown, mine, some, painted[image])
+            more = look(shown, mine, some, painted[image], doubtful[image])
             tried = self.improved(shown, mine, self.arranged(shown, mine, more, some))
             better = self.left(shown, mine, tried) < self.left(shown, mine, some)
             found = replaced(found, image[better], subset(tried, better))
             changed[image[better]] = True
         return found
 
-    def anew(self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor) -> PosedCandidates:
-        """Candidates for what each object may be instead, between those in front of it and those behind it."""
+    def anew(
+        self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor, which: Bool[Tensor, "B N"]
+    ) -> PosedCandidates:
+        """Candidates for what some objects may be instead, between those in front of them and those behind them."""
         search, plan = self.search, self.search.plan
         assert search.proposer is not None
-        which = self.in_doubt(images, found, painted)
-        if not which.any():
-            return PosedCandidates.placed(found).part(slice(0))
         ground = plan.bank.behind(images[0]).expand_as(images) if own is None else own
         contexts = Contexts.of(images, ground, plan, search.frame, found, which)
         proposer = search.closely(contexts)
@@ -233,7 +234,9 @@ class Look:
         doubtful[image, n] = (shown * beside).sum((1, 2)) >= DOUBT * found.error_reduction[image, n]
         return doubtful
 
-    def behind(self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor) -> PosedCandidates:
+    def behind(
+        self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor, which: Bool[Tensor, "B N"]
+    ) -> PosedCandidates:
         """Candidates behind objects: nothing is known of what these hide."""
         search, config = self.search, self.search.config
         if config.localization == "phase":
@@ -244,7 +247,9 @@ class Look:
         proposed = search.proposer.propose_behind(images, ground, clear, config.peaks_per_prototype)
         return self.fitted(images, ground, proposed, clear)
 
-    def before(self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor) -> PosedCandidates:
+    def before(
+        self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor, which: Bool[Tensor, "B N"]
+    ) -> PosedCandidates:
         """Candidates over what objects show."""
         return self.candidates(images, painted)
 
