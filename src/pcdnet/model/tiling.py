@@ -221,13 +221,13 @@ class _Whole:
         # Room for all is taken at once: many small results would keep large ones' memory from being used again.
         posed = self.plan.config.posed
         found, count = Found.room(len(corners) * self.tiling.config.max_objects, C, posed=posed), 0
-        at_once = max(1, (POSED_AT_ONCE if self.plan.config.posed else AT_ONCE) // (h * w))
+        at_once = max(1, (POSED_AT_ONCE if posed else AT_ONCE) // (h * w))
 
         def search(start: int) -> Any:
             some = corners[start : start + at_once]
             images = self.parts(some, (h, w))
             own = None if surface is None else torch.stack([surface.picture(*corner, (h, w)) for corner in some])
-            with torch.inference_mode():
+            with torch.inference_mode():  # which another thread is not in by itself
                 return self.engine.search(images, own, self.plan, refined=refined).on_host()
 
         starts = range(0, len(corners), at_once)

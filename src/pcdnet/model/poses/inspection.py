@@ -152,7 +152,7 @@ def fitted_candidacy(
     look: Look, image: Float[Tensor, "1 C H W"], own: Tensor | None, things: PosedCandidates
 ) -> Candidacy:
     """Proposals as the candidates that they become by fitting: each makes two, but for those that become the same."""
-    fitted, origin = look.fitted_from(image, own, things)
+    fitted, origin = look.fitted(image, own, things)
     proposed = [PoseValues.of(pose) for pose in things.pose[origin]]
     return _candidacy(look, image, own, fitted, None, proposed)
 

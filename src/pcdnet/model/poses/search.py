@@ -218,7 +218,7 @@ class Look:
         proposer = search.closely(contexts)
         seen = proposer.looked_through(contexts.shown, contexts.behind, contexts.clear)
         proposed = proposer.propose_near(*seen, contexts.place, SKETCHED)
-        things = self.fitted(contexts.shown, contexts.behind, proposed, contexts.clear, certain=True)
+        things, _ = self.fitted(contexts.shown, contexts.behind, proposed, contexts.clear, certain=True)
         return contexts.in_images(things)
 
     def in_doubt(self, images: Tensor, found: Placement, painted: Tensor) -> Bool[Tensor, "B N"]:
@@ -245,7 +245,7 @@ class Look:
         ground = search.plan.bank.behind(images[0]).expand_as(images) if own is None else own
         clear = self.clear(images, found)
         proposed = search.proposer.propose_behind(images, ground, clear, config.peaks_per_prototype)
-        return self.fitted(images, ground, proposed, clear)
+        return self.fitted(images, ground, proposed, clear)[0]
 
     def before(
         self, images: Tensor, own: Tensor | None, found: Placement, painted: Tensor, which: Bool[Tensor, "B N"]
@@ -266,7 +266,7 @@ class Look:
         """What is proposed in images, fitted one by one."""
         assert self.search.proposer is not None
         things = self.search.proposer.propose(images, own, self.search.config.peaks_per_prototype)
-        return self.fitted(images, own, things)
+        return self.fitted(images, own, things)[0]
 
     def fitted(
         self,
@@ -276,23 +276,11 @@ class Look:
         clear: Tensor | None = None,
         *,
         certain: bool = False,
-    ) -> PosedCandidates:
-        """Things fitted one by one to what is seen of images, where it is `clear`.
+    ) -> tuple[PosedCandidates, Int[Tensor, "n"]]:
+        """Things fitted one by one to what is seen of images, where it is `clear`, and from which each came.
 
         If that is `certain`, nothing else lies over them there, and all that does not fit is theirs.
         """
-        return self.fitted_from(images, own, things, clear, certain=certain)[0]
-
-    def fitted_from(
-        self,
-        images: Tensor,
-        own: Tensor | None,
-        things: PosedCandidates,
-        clear: Tensor | None = None,
-        *,
-        certain: bool = False,
-    ) -> tuple[PosedCandidates, Int[Tensor, "n"]]:
-        """The same, and from which of the things each of them came."""
         search, config = self.search, self.search.config
         if len(things) == 0:
             return things, things.image
